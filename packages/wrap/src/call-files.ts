@@ -149,7 +149,7 @@ export interface CallFiles {
 
 interface FileHost {
   readonly rules: FileRules;
-  readonly kind: Pick<PreparedKind, 'fileForm' | 'writesFiles' | 'origin'>;
+  readonly kind: Pick<PreparedKind, 'fileForm' | 'writesFiles' | 'originOf'>;
   readonly media: ExecContext['media'];
   readonly signal: AbortSignal;
 }
@@ -255,7 +255,7 @@ interface WantedFile {
 async function fetchFile(
   source: Json,
   { target, isText }: WantedFile,
-  { host, kept }: Storing,
+  { host, kept, done }: Storing,
 ): Promise<FoundFile> {
   if (typeof source !== 'string') throw unexpected('the answer holds no file where `from` looks for it');
   const known = kept.get(source);
@@ -263,7 +263,7 @@ async function fetchFile(
   const path = await host.media.temporaryPath(`stored${extname(target)}`);
   if (!isText && /^https?:\/\//.test(source)) {
     const { origins, maxBytes } = host.rules;
-    const from = { origin: host.kind.origin, origins, maxBytes, signal: host.signal };
+    const from = { origin: host.kind.originOf?.(done), origins, maxBytes, signal: host.signal };
     const contentType = await downloadFile(source, path, from);
     return { path, contentType: contentType ?? contentTypeOf(target) };
   }

@@ -1,7 +1,8 @@
 /**
  * `${NAME}` in the file of a wrapped capability: a variable of the environment, for secrets and addresses only. It is
  * replaced in `token`, in keys that end in `url`, and below `headers` and `env`; it is refused elsewhere, so that no
- * variable reaches a request by mistake. `$${NAME}` stands for the text `${NAME}`. A secret may not be written out.
+ * variable reaches a request by mistake. `$${NAME}` stands for the text `${NAME}`. A secret may not be written out; an
+ * expression that reads one from the call is none.
  */
 import type { Json } from '@capstan/core/contracts/primitives';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
@@ -40,10 +41,32 @@ function placeOf(pointer: string): StringPlace {
   return above === 'env' || /(^|_)url$/.test(key) ? 'open' : 'closed';
 }
 
+const expressions = /\{\{(.*?)\}\}/gs;
+const quoted = /'[^']*'|"[^"]*"/g;
+
+/** Names of schemes such as `Bearer`, and of cookies; a credential has digits or signs, or is longer. */
+function isPlainWord(word: string): boolean {
+  return word.length < 4 || /^[a-z]{1,16}$/i.test(word);
+}
+
+/** Whether the credential comes from the call alone: expressions read it, and nothing else in the text may be one. */
+function isReadFromCall(text: string): boolean {
+  const read = [...text.matchAll(expressions)].map(([, inner = '']) => inner);
+  const readsInput = read.some((inner) => /\b(?:input|files)\b/.test(inner.replace(quoted, '')));
+  const written = [text.replace(expressions, ' '), ...read.flatMap((inner) => inner.match(quoted) ?? [])];
+  return (
+    readsInput &&
+    written
+      .join(' ')
+      .split(/[\s=;,:'"]+/)
+      .every(isPlainWord)
+  );
+}
+
 function findLiteralSecret(text: string, place: StringPlace): string | null {
   if (place === 'secret' && !wholeVariable.test(text)) return 'a secret is not written into the file';
   const hasVariable = text.replace(/\$\$\{/g, '').match(variable) !== null;
-  return place === 'credential' && !hasVariable
+  return place === 'credential' && !hasVariable && !isReadFromCall(text)
     ? 'this header holds a secret, which is not written into the file'
     : null;
 }
@@ -52,7 +75,8 @@ function replaceVariables(text: string, pointer: string, walk: VariableWalk): st
   const place = placeOf(pointer);
   const literal = findLiteralSecret(text, place);
   if (literal !== null) {
-    const suggestion = 'set a variable of the environment and write its name instead, after $ and in braces';
+    const suggestion =
+      'set a variable of the environment and write its name instead, after $ and in braces; a header of kind http may also read it from the input of the call: {{ input.authorization }}';
     walk.faults.push({ code: 'secret_literal', pointer, message: literal, suggestion });
     return text;
   }

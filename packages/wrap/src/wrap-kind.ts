@@ -9,7 +9,7 @@ import { Duration, type Json } from '@capstan/core/contracts/primitives';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { z } from 'zod';
 import type { Origin } from './exchange/download.ts';
-import { canBeHeader, type WrapCompiler } from './templates.ts';
+import { canBeHeader, type Evaluate, type WrapCompiler } from './templates.ts';
 
 // Shapes of fields. Strings of `env`, `headers`, `token` and every key that ends in `url` may hold `${NAME}`.
 
@@ -38,6 +38,12 @@ export const Secret = z
   .min(1)
   .refine(canBeHeader, { error: 'the value of the variable cannot be sent in a header' });
 export const Headers = z.record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), z.string());
+
+/** Headers that are the same in each call. */
+export const FixedHeaders = z.record(
+  Headers.keyType,
+  z.string().refine((text) => !text.includes('{{'), { error: 'no expression is evaluated in this header' }),
+);
 export const Span = Duration;
 
 /** Forms in which a downloaded file appears in expressions. */
@@ -111,8 +117,8 @@ export interface PreparedKind {
   readonly writesFiles: boolean;
   /** A program that must be on this machine. */
   readonly program?: string;
-  /** Requests with these headers go to this origin only. */
-  readonly origin?: Origin;
+  /** Of a call: requests with these headers go to this origin only. */
+  readonly originOf?: Evaluate<Origin>;
   /** Of clients, which it speaks itself where the file changes neither its input nor its output. Default: none. */
   readonly protocols?: readonly string[];
   /** In place of what the file measures. */

@@ -111,6 +111,21 @@ it.each([
   if (status !== 200) expect(answer.body.error).toMatch(/ended with exit code \d: why \*\*\*$/);
 });
 
+it('gives the program values of the call as variables, and none that is null', async () => {
+  const script =
+    'process.stdout.write(JSON.stringify([process.env.TOKEN, process.env.N, process.env.NONE ?? null]))';
+  const more =
+    '  stdout: json\n  env: {TOKEN: "Bearer {{ input.text }}", N: "{{ 7 }}", NONE: "{{ input.none ?? null }}"}\n';
+  const instance = await startWrapped(`${aCommand(script, more)}result: {of: "{{ answer }}"}\n`);
+  expect((await call(instance, { text: 'a-secret' })).body.output).toEqual({
+    of: ['Bearer a-secret', '7', null],
+  });
+  expect(await call(instance, { text: 'a\0b' })).toMatchObject({
+    status: 422,
+    body: { error: '/command/env/TOKEN: a variable has no NUL' },
+  });
+});
+
 /** What a shell reports of a program: it was killed, is missing, or cannot be run. */
 const byShell = [
   ['kill -9 $$', 137],

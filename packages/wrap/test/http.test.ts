@@ -320,3 +320,56 @@ it('refuses an address without a written host, and a literal secret', () => {
     '11 value_invalid: an address, or one {{ expression }} that yields an address',
   ]);
 });
+
+it.each([
+  ['Bearer {{ input.authorization }}'],
+  ['{{ input.authorization }}'],
+  ['{{ input.scheme ?? "Bearer" }} {{ input.key }}'],
+  ['sid={{ input.sid }}; theme=dark'],
+  [`Bearer \${SERVICE_KEY}{{ input.suffix ?? "" }}`],
+])('takes %j, a secret that the call brings, for no literal', (header) => {
+  const headers = ['authorization', 'x-auth-token', 'X-Api-Key', 'cookie']
+    .map((name) => `${name}: ${JSON.stringify(header)}`)
+    .join(', ');
+  expect(
+    linesOf(findingsOf(anHttp(`  url: "${server.url}/echo"\n  headers: {${headers}}\n`), environment())),
+  ).toEqual([]);
+});
+
+it.each([
+  ['Bearer sk-abc'],
+  ['{{ "Bearer sk-abc-123" }}'],
+  ['Bearer {{ input.key ?? "sk-abc-123" }}'],
+  ['Bearer sk-abc-123{{ input.suffix }}'],
+  ['{{ 1 }}'],
+  ['{{ "input.key" }}'],
+])('refuses %j, which holds a secret', (header) => {
+  const part = `  url: "${server.url}/echo"\n  headers: {authorization: ${JSON.stringify(header)}}\n`;
+  expect(findingsOf(anHttp(part), environment()).map(({ code }) => code)).toEqual(['secret_literal']);
+});
+
+it('sends a secret of the call with its request, the requests about its job, and those for its files', async () => {
+  const seen: (string | undefined)[] = [];
+  const other = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    const isFile = request.url === '/file';
+    response.writeHead(200, { 'content-type': isFile ? 'image/png' : 'application/json' });
+    response.end(
+      isFile ? 'PIXELS' : JSON.stringify({ done: true, file: `http://${request.headers.host}/file` }),
+    );
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  const text = anHttp(
+    `  url: ${url}/jobs\n  headers: {authorization: "Bearer {{ input.key }}"}\n  poll: {url: ${url}/jobs/1, done: answer.done}\n`,
+    'files: {upload: {out: {to: "{{ input.id }}", from: "{{ answer.file }}"}}}\nresult: {out: "{{ files.out }}"}\n',
+  );
+  const instance = await startWrapped(text);
+  expect(await call(instance, { id: 'media://job/a.png', key: 'of-the-call' })).toMatchObject({
+    status: 200,
+  });
+  expect(seen).toEqual(
+    ['POST /jobs', 'GET /jobs/1', 'GET /file'].map((line) => `${line} Bearer of-the-call`),
+  );
+});

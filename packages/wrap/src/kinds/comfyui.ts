@@ -312,7 +312,7 @@ export const comfyui = defineKind({
       defaults: defaultsOf(part, workflow),
       fileForm: 'path',
       writesFiles: false,
-      origin: { url: base, headers },
+      originOf: () => ({ url: base, headers }),
       perform: async (call) => {
         const clientId = randomUUID();
         const url = `${base.replace(/^http/, 'ws')}/ws?clientId=${clientId}`;

@@ -3,7 +3,8 @@
  * temporary folder of the call, which is also the working directory; files of `files.upload` are paths that the
  * program has to write.
  *
- * The program sees PATH, HOME, LANG, LC_ALL, TMPDIR, TZ and the variables of `env`, and no secret of the instance.
+ * The program sees PATH, HOME, LANG, LC_ALL, TMPDIR, TZ and the variables of `env`, which are templates too, and no secret
+ * of the instance.
  */
 
 import { dirname, resolve } from 'node:path';
@@ -52,8 +53,26 @@ type CommandPart = z.infer<typeof CommandPart>;
 
 const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
 
-function environmentOf({ env }: CommandPart): NodeJS.ProcessEnv {
-  return { ...Object.fromEntries(inherited.map((name) => [name, process.env[name]])), ...env };
+/** A variable that is null is left out. */
+function compileEnvironment({ env }: CommandPart, { compile }: WrapHost): Evaluate<NodeJS.ProcessEnv> {
+  const rows = Object.entries(env).map(
+    ([name, written]) => [name, compile.value(written, `/command/env/${name}`)] as const,
+  );
+  return (scope) => {
+    const environment = Object.fromEntries(inherited.map((name) => [name, process.env[name]]));
+    for (const [name, evaluate] of rows) {
+      const value = evaluate(scope);
+      if (value !== null) environment[name] = toVariable(value, name);
+    }
+    return environment;
+  };
+}
+
+/** @throws Error when the value of the input cannot be a variable */
+function toVariable(value: Json, name: string): string {
+  const text = typeof value === 'string' ? value : writeExactJson(value);
+  if (text.includes('\0')) throw new Error(`/command/env/${name}: a variable has no NUL`);
+  return text;
 }
 
 /** A finite decimal number: programs read infinity, and numbers of another base, as options. */
@@ -156,6 +175,7 @@ export const command = defineKind({
     }
     const program = first.startsWith('.') ? resolve(host.folder, first) : first;
     const argumentsOf = compileArguments(part, host);
+    const environmentOf = compileEnvironment(part, host);
     const stdin = part.stdin === undefined ? null : host.compile.value(part.stdin, '/command/stdin');
     const total =
       part.progress?.total === undefined
@@ -174,7 +194,7 @@ export const command = defineKind({
             program,
             args: argumentsOf(scope),
             folder: dirname(await context.media.temporaryPath('folder')),
-            environment: environmentOf(part),
+            environment: environmentOf(scope),
             stdin: given === null ? null : typeof given === 'string' ? given : writeExactJson(given),
             graceMs: parseDuration(part.grace),
             onLine: createProgress(part, total?.(scope) ?? null, context),

@@ -75,7 +75,7 @@ function readPrediction(answer: Json): JobState {
 }
 
 function prepareProvider(provider: Origin, perform: (call: WrappedCall) => Promise<Json>): PreparedKind {
-  return { defaults: {}, fileForm: 'data_uri', writesFiles: false, origin: provider, perform };
+  return { defaults: {}, fileForm: 'data_uri', writesFiles: false, originOf: () => provider, perform };
 }
 
 const OwnerAndName = z.string().regex(/^[\w.-]+\/[\w.-]+$/, { error: 'a model is written owner/name' });

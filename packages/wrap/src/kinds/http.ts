@@ -50,11 +50,6 @@ const HttpPart = z
 type HttpPart = z.infer<typeof HttpPart>;
 type PollPart = NonNullable<HttpPart['poll']>;
 
-/** Headers for downloads of files, which happen when no expression is evaluated any more. */
-function withoutExpressions(headers: HttpPart['headers']): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).filter(([, value]) => !value.includes('{{')));
-}
-
 /** Values that are paths of downloaded files become parts with the file. */
 function compileForm(written: Readonly<Record<string, string>>, { compile }: WrapHost) {
   const rows = Object.entries(written).map(
@@ -134,8 +129,8 @@ export const http = defineKind({
     const headersOf = compile.headers(part.headers, '/http/headers');
     const body = part.body === undefined ? null : compile.value(part.body, '/http/body');
     const form = part.form === undefined ? null : compileForm(part.form, host);
-    const poll =
-      part.poll === undefined ? null : compilePoll(part.poll, part.url.replace(/\{\{.*$/s, ''), host);
+    const own = part.url.replace(/\{\{.*$/s, '');
+    const poll = part.poll === undefined ? null : compilePoll(part.poll, own, host);
     const jobs = part.poll === undefined ? null : createJobRunner(part.poll, host);
     const toExchange = async (call: WrappedCall, signal: AbortSignal): Promise<Exchange> => {
       const headers = headersOf(call.scope);
@@ -146,7 +141,7 @@ export const http = defineKind({
       defaults: {},
       fileForm: 'data_uri',
       writesFiles: false,
-      origin: { url: part.url.replace(/\{\{.*$/s, ''), headers: withoutExpressions(part.headers) },
+      originOf: (scope) => ({ url: own, headers: headersOf(scope) }),
       perform: async (call) => {
         if (jobs === null || poll === null)
           return readAnswer(await toExchange(call, call.context.signal), call);

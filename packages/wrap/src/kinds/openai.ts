@@ -71,7 +71,7 @@ function prepareMedia(part: z.infer<typeof MediaEndpoint>, host: WrapHost): Prep
     defaults,
     fileForm: 'data_uri',
     writesFiles: false,
-    origin: provider.origin,
+    originOf: () => provider.origin,
     perform: (call) => perform(part, provider, call),
   };
 }

@@ -215,7 +215,7 @@ export function prepareChat(
     protocols: part.settings.stream === undefined ? Object.keys(spoken) : [],
     fileForm: 'data_uri',
     writesFiles: false,
-    origin: provider.origin,
+    originOf: () => provider.origin,
     ...priceOf(terms, { write: part.settings.stream === undefined ? costOfChat : costOfWhole }),
     perform: (call) =>
       isNativeInput(call.scope.input)

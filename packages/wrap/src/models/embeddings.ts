@@ -132,7 +132,7 @@ export function prepareEmbeddings(
     defaults: { input: EmbeddingInput, output: EmbeddingOutput },
     fileForm: 'data_uri',
     writesFiles: false,
-    origin: provider.origin,
+    originOf: () => provider.origin,
     ...priceOf(terms, { write: costOfTexts, fixed: { output_tokens: 0 } }),
     perform: (call) => perform({ part, provider, terms }, call),
   };

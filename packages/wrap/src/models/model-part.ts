@@ -3,7 +3,7 @@
 import { JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
-import { Headers, Secret, ServiceAddress, Span } from '../wrap-kind.ts';
+import { FixedHeaders, Secret, ServiceAddress, Span } from '../wrap-kind.ts';
 import { ChatPrices, type PricedPart } from './money/file-prices.ts';
 
 /** Of every endpoint. */
@@ -11,7 +11,7 @@ export const providerFields = {
   base_url: ServiceAddress,
   token: Secret.optional(),
   /** Sent with each request, in place of those of the protocol. */
-  headers: Headers.default({}),
+  headers: FixedHeaders.default({}),
   model: z.string().min(1),
   /** Further fields of each request; null removes a field. */
   settings: JsonObject.default({}),
