@@ -65,10 +65,10 @@ export async function foldLoadTimes(db: Db, reports: readonly LoadReport[]): Pro
     `with report as (
        select r.*, t.warm_ms, t.cold_ms from json_to_recordset(?::json) as
          r (owner_project text, name text, key text, warm jsonb, cold jsonb)
-       join project p on p.project_id = r.owner_project and p.erasing_since is null
        left join load_time t using (owner_project, name, key)
-       where r.key = '' or t.key is not null or ${mostTimed} > (select count(*) from load_time c
-         where c.owner_project = r.owner_project and c.name = r.name)
+       where exists (select from project p where p.project_id = r.owner_project and p.erasing_since is null)
+         and (r.key = '' or t.key is not null or ${mostTimed} > (select count(*) from load_time c
+           where c.owner_project = r.owner_project and c.name = r.name))
      )
      insert into load_time as t (owner_project, name, key, warm_ms, cold_ms)
      select owner_project, name, key, ${folded('warm', 'r.warm_ms')}, ${folded('cold', 'r.cold_ms')} from report r
