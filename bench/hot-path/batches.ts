@@ -64,6 +64,7 @@ function aClaim(project_id: string, instance_id: string): Claim {
     instance_id,
     run_id: null,
     must_be_idle: false,
+    has_host: false,
     cost_type: 'per_call',
     rate_usd: 0.000_1,
     lease_ms: 30_000,

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { ProjectKey } from '@capstan/core/call/caller';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
+import { HostName } from '@capstan/core/contracts/host';
 import { MediaFile, MediaJobId } from '@capstan/core/contracts/media';
 import {
   CapabilityName,
@@ -27,6 +28,7 @@ export const IdempotencyKey = z
 export const IdPath = z.object({ id: Id });
 export const StepPath = z.object({ id: Id, step: StepId });
 export const CapabilityPath = z.object({ name: CapabilityName });
+export const HostPath = z.object({ name: HostName });
 export const PipelinePath = z.object({ name: PipelineName });
 /** Capstan maintains `latest`. */
 const SetAlias = PipelineName.refine((name) => name !== 'latest', {

@@ -10,6 +10,7 @@ import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
 import { runEventRoutes, streamRoutes } from './routes/events.ts';
 import { hookRoutes } from './routes/hooks.ts';
+import { hostRoutes } from './routes/hosts.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
 import { mcpRoutes } from './routes/mcp.ts';
 import { mediaRoutes } from './routes/media.ts';
@@ -32,11 +33,13 @@ import { webhookRoutes } from './routes/webhooks.ts';
 /** What outside programs start and send. */
 const fromOutside: readonly Route[] = [...hookRoutes, ...outsideEventRoutes];
 
+/** Instances, with who publishes their names and which hosts they share. */
+const registryRoutes: readonly Route[] = [...capabilityRoutes, ...publisherRoutes, ...hostRoutes];
+
 /** Every route of the API. All except the pages for people are in the OpenAPI document. */
 export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonly Route[] {
   const documented = [
-    ...capabilityRoutes,
-    ...publisherRoutes,
+    ...registryRoutes,
     ...callRoutes,
     ...callbackRoutes,
     ...openAiRoutes,

@@ -21,6 +21,7 @@ const locks = {
   call_line: 'give places in a line to calls of a run; taken after their steps',
   schedule: 'deliver a schedule to Temporal',
   instances: 'count the instances of a project',
+  host: 'join a host of a project; drain it, so that no instance joins meanwhile. Taken before instances',
   capability_spec: 'compare the specs of a version of a capability',
   outside_event: 'give and keep events of a name and key; begin to wait for one. Taken before steps',
   repairs: 'decide about repairs of a capability of a project',

@@ -7,6 +7,7 @@ import { deleteDeadLeases } from '../db/attempt/slot-lease.ts';
 import type { Db } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
 import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
+import { purgeHosts } from '../db/instance/host.ts';
 import { purgeInstances } from '../db/instance/instance.ts';
 import { purgeLoadTimes } from '../db/instance/residency.ts';
 import { addParts } from '../db/partitions.ts';
@@ -167,6 +168,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   old_results: routine(purgeMs, ({ db }) => purgeResults(db)),
   old_instances: { everyMs: purgeMs, work: ({ db }) => purgeInstances(db) },
   old_load_times: { everyMs: purgeMs, work: ({ db }) => purgeLoadTimes(db) },
+  old_hosts: { everyMs: purgeMs, work: ({ db }) => purgeHosts(db) },
   abandoned_uploads: { everyMs: purgeMs, work: ({ parts }) => parts.media.sweep(abandonedMs) },
   parts_of_tables: routine(60 * minuteMs, ({ db }) => addParts(db)),
   secrets_under_former_keys: { everyMs: 10_000, work: ({ parts }) => parts.resealSecrets() },

@@ -326,7 +326,7 @@ const makes =
 test('every route that reads or changes existing objects is tried', () => {
   const routes = createRoutes(ConfigSchema.parse({ DATABASE_URL: 'postgres://localhost/none' }));
   const ofInstances =
-    /^\/(v1\/(capabilities|publishers|route|decisions)|openai|anthropic|execute|advise|v1\/escalations$)/;
+    /^\/(v1\/(capabilities|hosts|publishers|route|decisions)|openai|anthropic|execute|advise|v1\/escalations$)/;
   const wanted = routes
     .filter(
       ({ scope, path, operation }) => scope !== null && !ofInstances.test(path) && !makes.test(operation),

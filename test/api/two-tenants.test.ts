@@ -29,6 +29,7 @@ let foreignDecision: string;
 let foreignResponse: string;
 
 const name = 'model.zeta';
+const hostName = 'box-zeta';
 const input = { messages: [{ role: 'user', content: 'Hi' }] };
 const definition = { pipeline: 'asks', version: '1', steps: [{ id: 'ask', capability: name, input }] };
 
@@ -68,6 +69,9 @@ beforeAll(async () => {
     'none',
   );
   endpoint = (await models.start(name, priceAt(0.25))).endpoint;
+  await api.db('host').insert({ owner_project: first.projectId, name: hostName, slots: 100 });
+  await api.db('instance').where({ endpoint }).update({ host: hostName, host_slots: 100, takes: 1 });
+  await api.refreshFleet();
   const answer = await first.call(`/v1/capabilities/${name}/exec`, { body: { input } });
   foreignDecision = ((await answer.json()) as { routing: { decision_id: string } }).routing.decision_id;
   const response = await first.call('/openai/v1/responses', { body: { model: 'zeta', input: 'Hi' } });
@@ -112,6 +116,10 @@ const tries: Readonly<Record<string, () => Try>> = {
   drain_instance: () => ({ path: `${named}/drain`, body: { endpoint }, statuses: [404, 403] }),
   undrain_instance: () => ({ path: `${named}/undrain`, body: { endpoint }, statuses: [404, 403] }),
   warm_instance: () => ({ path: `${named}/warm`, body: { endpoint }, statuses: [404, 403] }),
+  list_hosts: () => ({ path: '/v1/hosts', statuses: [200, 200] }),
+  drain_host: () => ({ path: `/v1/hosts/${hostName}/drain`, body: {}, statuses: [404, 404] }),
+  undrain_host: () => ({ path: `/v1/hosts/${hostName}/undrain`, body: {}, statuses: [404, 404] }),
+  warm_host: () => ({ path: `/v1/hosts/${hostName}/warm`, body: {}, statuses: [404, 404] }),
   share_instances: () => ({
     path: `${named}/sharing`,
     method: 'PUT',

@@ -49,6 +49,22 @@ create constraint trigger watch_leases after insert on slot_lease deferrable ini
 create constraint trigger watch_larger_leases after update on slot_lease deferrable initially deferred
   for each row when (new.slots > old.slots) execute function watch_slots();
 
+-- The slots of a host: those of the open calls on its instances.
+create function watch_hosts() returns trigger language plpgsql as $$
+begin
+  insert into breach (what)
+    select format('host %s holds %s slots of %s', h.name, m.held, h.slots) from instance own
+    join host h on h.owner_project = own.owner_project and h.name = own.host
+    cross join lateral (
+      select sum(least(i.takes, h.slots)) as held from instance i join attempt a using (instance_id)
+      where i.owner_project = h.owner_project and i.host = h.name and a.state in ('reserved', 'dispatched')
+        and a.later ->> 'slot' is distinct from 'freed' and a.lease_until > clock_timestamp()) m
+    where own.instance_id = new.instance_id and m.held > h.slots;
+  return null;
+end $$;
+create constraint trigger watch_hosts after insert on attempt deferrable initially deferred
+  for each row when (new.state in ('reserved', 'dispatched')) execute function watch_hosts();
+
 create table trial (attempt_id text, begun_at timestamptz);
 
 -- Of a breaker that is not closed, a claim is the one trial: any other claim waits for it and then sees it made.

@@ -123,7 +123,8 @@ export async function aRun(db: Db, overrides: RunOverrides = {}): Promise<Stored
 /** A claim for a step of a run on an instance, free and with a lease of 30 s. */
 export function aClaim(
   { run_id, project_id }: Pick<StoredRun, 'run_id' | 'project_id'>,
-  instance: Pick<InstanceRow, 'instance_id' | 'endpoint' | 'cost_type' | 'rate_usd'>,
+  instance: Pick<InstanceRow, 'instance_id' | 'endpoint' | 'cost_type' | 'rate_usd'> &
+    Partial<Pick<InstanceRow, 'host'>>,
   { step_id = 'a', ...claim }: Partial<Claim> & { readonly step_id?: string } = {},
 ): Claim {
   return {
@@ -139,6 +140,7 @@ export function aClaim(
     begins_step: false,
     known_failures: [instance.instance_id],
     must_be_idle: false,
+    has_host: instance.host != null,
     cost_type: instance.cost_type,
     rate_usd: Number(instance.rate_usd),
     lease_ms: 30_000,

@@ -47,6 +47,8 @@ export interface Claim {
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
+  /** Its instance shares the slots of a host. */
+  readonly has_host: boolean;
   /** The price from which the reservation was computed. */
   readonly cost_type: CostModel['type'];
   readonly rate_usd: number;
@@ -159,6 +161,7 @@ function toClaimRequest(claim: Claim) {
     capability: claim.capability,
     instance_id: claim.instance_id,
     must_be_idle: claim.must_be_idle,
+    has_host: claim.has_host || undefined,
     cost_type: claim.cost_type,
     rate_usd: claim.rate_usd,
     lease_ms: claim.lease_ms,

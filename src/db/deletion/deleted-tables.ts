@@ -198,6 +198,11 @@ export const deletedTables: readonly DeletedTable[] = [
     ofProject: `owner_project = :projectId and not exists (select from attempt a
     where a.instance_id = instance.instance_id and a.state in ('reserved', 'dispatched'))`,
   },
+  {
+    table: 'host',
+    ofProject: `owner_project = :projectId and not exists (select from instance i
+    where i.owner_project = host.owner_project and i.host = host.name)`,
+  },
 ];
 
 function textOf({ table, row, using, where }: Deletion, isTold: boolean): string {

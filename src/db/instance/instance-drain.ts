@@ -2,9 +2,12 @@
 import type { WarmUp } from '@capstan/core/contracts/capability';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
-import { type InstanceKey, warmAgain } from './instance.ts';
+import { type InstanceColumns, type InstanceKey, warmAgain } from './instance.ts';
 
-interface DrainColumns {
+/** A drain as rows of instances and hosts have it. */
+export type DrainRow = Pick<InstanceColumns, 'drained_by' | 'drained_at' | 'drain_reason' | 'drain_until'>;
+
+export interface DrainColumns {
   readonly by: string;
   readonly reason: string | null;
   readonly until: string | null;
@@ -17,13 +20,13 @@ export async function setDrain(
   { by, reason, until }: DrainColumns,
 ): Promise<void> {
   await db.raw(
-    `update instance set drained_by = ?, drained_at = coalesce(drained_at, now()), drain_reason = ?, drain_until = ?
-     where instance_id = ?`,
+    `update instance set drained_by = ?, drained_at = coalesce(drained_at, now()), drain_reason = ?, drain_until = ?,
+       drained_with_host = false where instance_id = ?`,
     [by, reason, until, instanceId],
   );
 }
 
-const endOfDrain = `drained_by = null, drained_at = null, drain_reason = null, drain_until = null,
+export const endOfDrain = `drained_by = null, drained_at = null, drain_reason = null, drain_until = null, drained_with_host = false,
   ${warmAgain('warm_up')}`;
 
 /** @returns whether it was drained */

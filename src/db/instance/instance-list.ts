@@ -9,6 +9,7 @@ import type { InstanceState, RoutedState } from '@capstan/core/contracts/capabil
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import type { NameInProject } from './capability-name.ts';
+import type { HostKey } from './host.ts';
 import {
   type InstanceJson,
   type InstanceRow,
@@ -63,6 +64,17 @@ export function listInstancesByName(db: Db, { projectId, name }: NameInProject):
   );
 }
 
+/** The instances on hosts that calls can reach, or that hold calls; by host, then by name. */
+export function listInstancesOnHosts(db: Db, hosts: readonly HostKey[]): Promise<ListedInstance[]> {
+  return query<ListedInstance>(db).all(
+    `select l.* from unnest(?::text[], ?::text[]) k (owner_project, name)
+     join ${listed} l on l.owner_project = k.owner_project and l.host = k.name
+     where l.shown_state not in ('evicted', 'deregistered')
+     order by l.owner_project, l.host, l.name collate "C", l.registered_at, l.instance_id`,
+    [hosts.map(({ owner_project }) => owner_project), hosts.map(({ name }) => name)],
+  );
+}
+
 /** Lists the instances that have changed since a horizon, and those with these ids. */
 export function listChangedInstances(db: Db, since: string, ids: readonly string[]): Promise<InstanceRow[]> {
   return query<InstanceRow>(db).all(
@@ -100,6 +112,8 @@ export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
   readonly last_call_ms: number | null;
   /** How many keys it holds loaded at once. */
   readonly max_resident: number;
+  /** By the newest registration that names its host: that comes with the row of its instance. Null: no host. */
+  readonly slots_of_host: number | null;
 }
 
 export interface FeedPoll {
@@ -136,7 +150,9 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,
            extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms,
            extract(epoch from last_call_at)::double precision * 1000 as last_call_ms,
-           coalesce(max_resident, most_reported) as max_resident
+           coalesce(max_resident, most_reported) as max_resident,
+           case when host is not null then (select h.slots from host h
+             where h.owner_project = instance.owner_project and h.name = instance.host) end as slots_of_host
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
        coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as slot_requests,

@@ -103,6 +103,14 @@ export interface InstanceColumns {
   /** Why the last warm-up failed. */
   readonly warm_error: string | null;
   readonly shared_with: SharedWith;
+  /** The machine whose slots its calls take, with its size as this instance registered it; null: none. */
+  readonly host: string | null;
+  readonly host_slots: number | null;
+  readonly host_memory_gb: number | null;
+  /** The slots of the machine that a call takes; null without one. */
+  readonly takes: number | null;
+  /** It is drained by the drain of its host. */
+  readonly drained_with_host: boolean;
 }
 
 /** A row with the facts that depend on the current time. */
@@ -139,6 +147,10 @@ const registeredColumns = [
   'settle',
   'warm_up',
   'max_resident',
+  'host',
+  'host_slots',
+  'host_memory_gb',
+  'takes',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** The SQL of `routedState` (core/instance-states.ts). */
@@ -178,6 +190,8 @@ export const polledColumns = [
   'resident',
   'distrusted',
   'pace',
+  'host',
+  'takes',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** Columns as JSON holds them: a price is a number there. */
@@ -390,7 +404,7 @@ export async function countInstancesOf(trx: Db, projectId: string): Promise<numb
 export async function moveInstance(trx: Db, instanceId: string, projectId: string): Promise<void> {
   await trx.raw(
     `update instance set owner_project = ?, generation = generation + 1, drained_by = null, drained_at = null,
-       drain_reason = null, drain_until = null, shared_with = '[]', known_digest = null, peer = null
+       drain_reason = null, drain_until = null, drained_with_host = false, shared_with = '[]', known_digest = null, peer = null
      where instance_id = ?`,
     [projectId, instanceId],
   );

@@ -225,8 +225,14 @@ create table instance (
   distrusted jsonb not null default '{}', -- keys that it reported wrongly, and until when they are not believed, Unix ms
   pace double precision, -- its calls with a key take this multiple of the usual time; null: unknown
   last_call_at timestamptz, -- when its last successful call ended, about
+  host text collate "C", -- the machine whose slots its calls take; null: none
+  host_slots int, -- of the machine, and its memory, as this registration has them
+  host_memory_gb double precision,
+  takes int check (takes > 0), -- the slots of the machine that a call takes
+  drained_with_host boolean not null default false, -- by the drain of its machine, and not by its own
   unique (name, endpoint),
-  check (cost_type <> 'free' or rate_usd = 0)
+  check (cost_type <> 'free' or rate_usd = 0),
+  check ((host is null) = (takes is null))
 );
 create index instance_changed_xid on instance (changed_xid); -- the routers' poll
 create index instance_next_probe_at on instance (next_probe_at) where next_probe_at is not null; -- probing
@@ -235,6 +241,7 @@ create index instance_owner_project on instance (owner_project); -- how many a p
 create index instance_endpoint on instance (endpoint); -- other names of an endpoint
 create index instance_warm_due_at on instance (warm_due_at) where warm_due_at is not null; -- warm-ups
 create index instance_drain_until on instance (drain_until) where drain_until is not null; -- ends of drains
+create index instance_host on instance (owner_project, host) where host is not null; -- the instances of a host
 create trigger instance_touch before update on instance for each row execute function touch_instance();
 
 -- How long calls with a key take in the fleet of a project, where it is loaded (warm) and where it is not (cold):
@@ -251,6 +258,20 @@ create table load_time (
 );
 create index load_time_changed_xid on load_time (changed_xid); -- the routers' poll
 create index load_time_seen_at on load_time (seen_at); -- purge
+
+-- Machines of a project, whose slots the calls of all their instances share. The newest registration decides how many.
+create table host (
+  owner_project text not null references project,
+  name text collate "C" not null,
+  slots int not null check (slots > 0),
+  memory_gb double precision, -- null: unknown
+  drained_by text, -- the key or person; null: not drained. Its instances are drained with it
+  drained_at timestamptz,
+  drain_reason text,
+  drain_until timestamptz, -- null: until a person cancels it
+  primary key (owner_project, name)
+);
+create index host_drain_until on host (drain_until) where drain_until is not null; -- ends of drains
 
 -- Specs that instances returned at `/spec`, once per text.
 create table capability_spec (
@@ -983,7 +1004,8 @@ create type claim_request as (
   capability text, instance_id text, must_be_idle boolean, cost_type text, rate_usd numeric,
   lease_ms int, reserved_nano bigint, decision json, inputs json, scopes text[],
   budgets text[], -- set by draw_budgets
-  risk_nano bigint, expected_nano bigint, variance double precision
+  risk_nano bigint, expected_nano bigint, variance double precision,
+  has_host boolean -- its instance shares the slots of a host; null: it does not
 );
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,

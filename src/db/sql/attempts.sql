@@ -1,6 +1,6 @@
 -- schema 1
 
--- The functions that end attempts. Claims, and the lock order (L1 to L5), are in claims.sql.
+-- The functions that end attempts. Claims, and the lock order (L1 to L6), are in claims.sql.
 
 -- R6: the instances that have failed a key, each with how many of those attempts count against `retry.max`; and the
 -- errors of those that were answered (C10).

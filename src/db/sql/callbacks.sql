@@ -1,7 +1,7 @@
 -- schema 1
 
 -- Calls whose instance has answered 202 and sends its answer later (K1 to K6, use-cases/callbacks/). The lock order (L1
--- to L5) is in claims.sql.
+-- to L6) is in claims.sql.
 
 -- Parks a call that its instance has accepted: its attempt stays open without a process, and its step waits, until the deadline that
 -- counts from the claim. An answer that was faster than this wakes the step at once. It returns the deadline; null:

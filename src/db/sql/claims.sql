@@ -9,7 +9,7 @@
 --
 -- All locks are acquired in one order, within a kind by key, so that nothing deadlocks:
 -- L1 keys of calls (advisory), L2 steps, L3 attempts and then responses kept under callers' keys, L4 budgets, L5
--- instances.
+-- instances, L6 hosts.
 --
 -- Every batch has the same plan, whatever the statistics are: planning a settlement takes longer than executing it, and
 -- a plan made for empty tables would read all of them. So every statement fixes its starting point. Rows are looked up
@@ -31,6 +31,7 @@ declare
   v_has_steps boolean := false;
   v_has_earlier boolean := false;
   v_draws boolean := false;
+  v_has_hosts boolean;
   v_charged text[];
   v_open text[];
   v_outcomes text[];
@@ -52,8 +53,9 @@ begin
   end if;
   if p_claims is not null then
     select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first and not c.begins_step),
-        bool_or(c.reserved_nano > 0 and (select p.has_budgets from project p where p.project_id = c.project_id))
-      into v_claims, v_is_paid, v_has_steps, v_has_earlier, v_draws
+        bool_or(c.reserved_nano > 0 and (select p.has_budgets from project p where p.project_id = c.project_id)),
+        bool_or(c.has_host)
+      into v_claims, v_is_paid, v_has_steps, v_has_earlier, v_draws, v_has_hosts
       from json_populate_recordset(null::claim_request, p_claims) c;
     if v_draws then
       v_claims := draw_budgets(v_claims);
@@ -134,10 +136,10 @@ begin
     return;
   elsif cardinality(v_claims) > 1 and (v_refusal is not null or v_has_earlier and exists (
       select 1 from unnest(v_claims) x where not x.is_first group by x.key having count(*) > 1)) then
-    return query select * from claim_one_by_one(v_claims, v_now, v_refusal is null);
+    return query select * from claim_one_by_one(v_claims, v_now, v_refusal is null, v_has_hosts);
   else
     return query select unnest(s.outcomes), unnest(s.numbers), unnest(s.counted), unnest(s.outputs)
-      from claim_slots(v_claims, v_now, v_refusal, v_is_paid, v_has_steps, v_has_earlier) s;
+      from claim_slots(v_claims, v_now, v_refusal, v_is_paid, v_has_steps, v_has_earlier, v_has_hosts) s;
   end if;
 end $$;
 
@@ -166,10 +168,11 @@ end $$;
 -- Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of
 -- them is reserved. A claim is answered or closed if its step, the step as a whole or its run has ended, or if it would
 -- begin a step that has begun. A claim that does not know which instances have failed its key gets the list (R6). A
--- half-open breaker lets one call through. It returns results in the given order, and releases the money of refused
--- claims. It locks the instances, by id (L5).
+-- half-open breaker lets one call through. A call also takes slots of the host of its instance; null p_has_hosts = no
+-- claim is for an instance that has one. It returns results in the given order, and releases the money of refused
+-- claims. It locks the instances, by id (L5), then their hosts (L6).
 create or replace function claim_slots(p_claims claim_request[], p_now timestamptz, p_refusal jsonb, p_is_paid boolean,
-  p_has_steps boolean, p_has_earlier boolean,
+  p_has_steps boolean, p_has_earlier boolean, p_has_hosts boolean,
   out outcomes text[], out numbers int[], out counted int[], out outputs json[]) language plpgsql as $$
 declare
   v_ended text[]; -- by the step, the whole of it or its run: answered, closed; else failed_before or null
@@ -179,6 +182,11 @@ declare
   v_held int;
   v_instances text[];
   v_instance text;
+  v_hosts text[];
+  v_slots int[];
+  v_rooms int[];
+  v_host int; -- the position of the host of an instance
+  v_takes int;
   i record;
   c claim_request;
   at int;
@@ -221,11 +229,18 @@ begin
   else
     v_instances := array(select distinct x.instance_id from unnest(p_claims) x order by 1);
   end if;
+  if p_has_hosts then
+    select h.hosts, h.slots, h.rooms into v_hosts, v_slots, v_rooms from lock_hosts(v_instances) h;
+  end if;
   foreach v_instance in array v_instances loop
     select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency, x.drained_by,
-        x.owner_project, x.shared_with into i
+        x.owner_project, x.shared_with, x.host, x.takes into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
+    if p_has_hosts then
+      v_host := array_position(v_hosts, i.owner_project || ' ' || i.host);
+      v_takes := least(i.takes, v_slots[v_host]);
+    end if;
     select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched')
         and a.later ->> 'slot' is distinct from 'freed')
       + (select coalesce(sum(l.slots), 0) from slot_lease l where l.instance_id = v_instance
@@ -242,14 +257,18 @@ begin
         outputs[at] := p_refusal::json;
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd
+          or (i.host is not null) <> coalesce(c.has_host, false)
           or i.owner_project <> c.project_id and not serves(i.owner_project, i.shared_with, c.project_id) then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or v_takes > coalesce(v_rooms[v_host], 0) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
         v_endpoints[at] := i.endpoint;
         v_held := v_held + 1;
+        if i.host is not null then
+          v_rooms[v_host] := v_rooms[v_host] - v_takes;
+        end if;
         if i.breaker_until is not null then -- the one trial of this window
           i.breaker_until := clock_timestamp() + c.lease_ms * interval '1 millisecond';
           update instance x set breaker_until = i.breaker_until where x.instance_id = v_instance;
@@ -297,14 +316,18 @@ end $$;
 
 -- Claims one by one, with keys, steps and money locked: if there is not enough money for all, and for claims of one
 -- key, where each supersedes the one before, except one that would begin a step that has begun. It locks all instances
--- first, by id (L5).
-create or replace function claim_one_by_one(p_claims claim_request[], p_now timestamptz, p_is_reserved boolean)
+-- first, by id (L5), then their hosts (L6).
+create or replace function claim_one_by_one(p_claims claim_request[], p_now timestamptz, p_is_reserved boolean,
+  p_has_hosts boolean)
 returns table (outcome text, number int, counted int, output json) language plpgsql as $$
 declare
   c claim_request;
 begin
   perform 1 from instance i where i.instance_id in (select x.instance_id from unnest(p_claims) x)
     order by i.instance_id for no key update;
+  if p_has_hosts then
+    perform lock_hosts(array(select x.instance_id from unnest(p_claims) x));
+  end if;
   foreach c in array p_claims loop
     if not c.is_first and not c.begins_step then
       perform lose_attempts(array(select a.attempt_id from attempt a
@@ -312,6 +335,6 @@ begin
     end if;
     return query select s.outcomes[1], s.numbers[1], s.counted[1], s.outputs[1] from claim_slots(array[c], p_now,
       case when c.reserved_nano > 0 and not p_is_reserved then charge_budgets('{}', '{}', '{}', array[c], p_now) end,
-      c.reserved_nano > 0, c.run_id is not null, not c.is_first) s;
+      c.reserved_nano > 0, c.run_id is not null, not c.is_first, c.has_host) s;
   end loop;
 end $$;

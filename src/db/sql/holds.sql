@@ -1,6 +1,6 @@
 -- schema 1
 
--- Reservations that grow with their calls (G1 to G4, core/money/holds.ts). The lock order (L1 to L5) is in claims.sql.
+-- Reservations that grow with their calls (G1 to G4, core/money/holds.ts). The lock order (L1 to L6) is in claims.sql.
 
 -- Grows the reservations of open calls: each by the most that it wishes if all budgets have room for all of them, else
 -- by the least, else one after the other as far as there is room. It returns for each what it was granted, and the room

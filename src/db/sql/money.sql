@@ -1,6 +1,6 @@
 -- schema 1
 
--- The functions by which claims and ends of attempts move money. The lock order (L1 to L5) is in claims.sql.
+-- The functions by which claims and ends of attempts move money. The lock order (L1 to L6) is in claims.sql.
 
 -- Returns the first instant of a local day: where clocks go back over midnight, midnight occurs twice. It takes no
 -- lock.

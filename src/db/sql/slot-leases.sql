@@ -16,7 +16,7 @@ declare
 begin
   perform set_config('synchronous_commit', 'off', true);
   select case when x.state = 'up' and x.drained_by is null and x.breaker_until is null and x.cost_type = 'free'
-      and x.max_concurrency >= 8 then x.max_concurrency end into v_declared
+      and x.max_concurrency >= 8 and x.host is null then x.max_concurrency end into v_declared
     from instance x where x.instance_id = p_instance for no key update;
   if not found then
     return 0;
@@ -77,7 +77,7 @@ begin
               and a.later ->> 'slot' is distinct from 'freed')
             - (select coalesce(sum(l.slots), 0) from slot_lease l
               where l.instance_id = x.instance_id and l.expires_at > clock_timestamp())
-          from instance x where x.instance_id = o.instance_id), 0)));
+          from instance x where x.instance_id = o.instance_id and x.host is null), 0)));
         v_lost := v_lost || o.ids[v_room + 1:];
       end if;
     end loop;

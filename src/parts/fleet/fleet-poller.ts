@@ -184,8 +184,8 @@ interface FleetPollerOptions {
   readonly logger: Logger;
 }
 
-function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
-  return isRoutable(state) && held < max_concurrency;
+function hasRoom({ state, max_concurrency, held, host_room }: InstanceSnapshot): boolean {
+  return isRoutable(state) && held < max_concurrency && host_room !== 0;
 }
 
 /** Also wakes for slots that were free before: a slot that was used and released between two polls looks the same. */
@@ -219,8 +219,7 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
   const waiters = createSlotWaiters();
 
   const wakeFor = (instanceId: string): void => {
-    const instance = view.find(instanceId);
-    if (instance !== undefined) waiters.wake(instance.name);
+    for (const name of view.sharers(instanceId)) waiters.wake(name);
   };
 
   const poll = async (): Promise<void> => {

@@ -14,6 +14,7 @@ import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import { NamedFleet } from '@capstan/core/routing/visible-to';
 import { LRUCache } from 'lru-cache';
 import type { FeedPoll, FeedRow } from '../../db/instance/instance-list.ts';
+import { type SharedHost, SharedHosts } from './shared-hosts.ts';
 
 /** The instances that serve one project: no other exists for its calls. */
 export interface ProjectFleet extends FleetNow {
@@ -30,6 +31,8 @@ export interface FleetView {
   /** All instances of a capability, of any project. */
   all(capability: string): readonly InstanceSnapshot[];
   find(instanceId: string): InstanceSnapshot | undefined;
+  /** The names of the instances that share the slots of this one: its own, or those on its host. */
+  sharers(instanceId: string): Iterable<string>;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
   note(instanceId: string, by: 1 | -1): void;
@@ -62,6 +65,8 @@ type Known = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] 
 
 interface Entry {
   readonly snapshot: Known;
+  /** Null: none. */
+  host: SharedHost | null;
   row: FeedRow;
   polledHeld: number;
   /** Claims minus releases since the open poll began, and between the last accepted poll and that. */
@@ -105,11 +110,13 @@ function toFleet(instances: readonly InstanceSnapshot[], times: LoadTimeView): F
   };
 }
 
+function countHeld({ polledHeld, notes, notesBeforePoll, leased, leaving }: Entry): number {
+  return Math.max(0, polledHeld + notes + notesBeforePoll + leased - leaving);
+}
+
 function count(entry: Entry): void {
-  entry.snapshot.held = Math.max(
-    0,
-    entry.polledHeld + entry.notes + entry.notesBeforePoll + entry.leased - entry.leaving,
-  );
+  entry.snapshot.held = countHeld(entry);
+  entry.host?.share();
 }
 
 function readRanks(ranks: Readonly<Record<string, number>>): Map<number, number> {
@@ -127,6 +134,7 @@ function addTo(fleets: Fleets, { snapshot, row }: Entry, times: LoadTimeView): v
 export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
   const times = new LoadTimeView();
+  const hosts = new SharedHosts();
   let fleets: Fleets = new Map();
   let horizon = '0';
   /** Numbers of polls. */
@@ -140,13 +148,14 @@ export function createFleetView(): FleetView {
   const readAt = { begun: Number.NEGATIVE_INFINITY, accepted: Number.NEGATIVE_INFINITY };
 
   const accept = (row: FeedRow): void => {
-    const { reported_at_ms, down_since_ms, shared_with, ...fields } = row;
+    const { reported_at_ms, down_since_ms, shared_with, slots_of_host, ...fields } = row;
     const known = entries.get(row.instance_id);
     const facts = { is_local: isLocal(row), ...fields };
     if (known === undefined) {
-      const snapshot = { held: 0, ...facts };
+      const snapshot: Known = { held: 0, host_calls: null, host_room: null, ...facts };
       entries.set(row.instance_id, {
         snapshot,
+        host: hosts.place(snapshot, row, null),
         row,
         polledHeld: 0,
         notes: 0,
@@ -157,6 +166,7 @@ export function createFleetView(): FleetView {
     } else {
       known.row = row;
       Object.assign(known.snapshot, facts);
+      known.host = hosts.place(known.snapshot, row, known.host);
     }
   };
 
@@ -170,14 +180,17 @@ export function createFleetView(): FleetView {
     for (const [id, entry] of entries) {
       entry.polledHeld = held[id] ?? 0;
       entry.notesBeforePoll = 0;
-      count(entry);
+      entry.snapshot.held = countHeld(entry);
       entry.snapshot.busy_since_ms = busy_since[id] ?? null;
       const { reported_at_ms, reported_extra } = entry.row;
       const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= queueDepthMs;
       entry.snapshot.reported_extra = isFresh ? reported_extra : 0;
-      if (isForgotten(entry, nowMs)) entries.delete(id);
-      else addTo(named, entry, times);
+      if (isForgotten(entry, nowMs)) {
+        entries.delete(id);
+        hosts.remove(entry.snapshot, entry.host);
+      } else addTo(named, entry, times);
     }
+    hosts.shareAll();
     fleets = named;
   };
   const nowMs = (): number => clock.databaseMs + performance.now() - clock.ownMs;
@@ -198,6 +211,13 @@ export function createFleetView(): FleetView {
     },
     all: (capability) => fleets.get(capability)?.instances ?? [],
     find: (instanceId) => entries.get(instanceId)?.snapshot,
+    sharers: (instanceId) => {
+      const entry = entries.get(instanceId);
+      if (entry === undefined) return [];
+      return entry.host === null
+        ? [entry.snapshot.name]
+        : new Set([...entry.host.members].map(({ name }) => name));
+    },
     nowMs,
     note: (instanceId, by) => {
       const entry = entries.get(instanceId);

@@ -22,7 +22,7 @@ import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { createKeyOfInput, type KeyOfInput } from '@capstan/core/residency/affinity-key';
 import { ownMs } from '@capstan/core/residency/residency';
 import { boundsOf } from '@capstan/core/routing/call-bound';
-import { countAtOnce, likelyCost, lowestCeiling } from '@capstan/core/routing/estimate';
+import { callsAhead, countAtOnce, likelyCost, lowestCeiling, slotsOf } from '@capstan/core/routing/estimate';
 import { findPriceRange, type Headroom } from '@capstan/core/routing/price-range';
 import type { Choice, RankedInstance, RouteConstraints } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
@@ -275,8 +275,8 @@ function toPlaces(
   const up = shown.filter(({ instance }) => instance.state === 'up');
   const places = (up.length === 0 ? shown : up).map((ranked) => ({
     instanceId: ranked.instance.instance_id,
-    slots: ranked.instance.max_concurrency,
-    ahead: ranked.instance.held + ranked.instance.reported_extra,
+    slots: slotsOf(ranked.instance),
+    ahead: callsAhead(ranked.instance, ranked.instance.held + ranked.instance.reported_extra),
     durationMs: durationOf(ranked, priorMs),
   }));
   const [first] = places;

@@ -10,6 +10,7 @@ import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
+import { endDueHostDrains } from '../../db/instance/host.ts';
 import { findInstance, type InstanceRow } from '../../db/instance/instance.ts';
 import { endDrain, endDueDrains, setDrain, warmInstance } from '../../db/instance/instance-drain.ts';
 import type { Caller } from '../access/caller.ts';
@@ -20,6 +21,12 @@ import { lockChangedInstance } from './registration.ts';
 type DrainCtx = Pick<Ctx, 'db' | 'policy'>;
 type DrainCaller = Pick<Caller, 'project_id' | 'key_id' | 'scopes'>;
 
+/** @throws AppError `request_invalid` */
+export function requireLater(until: string | null): void {
+  if (until === null || Date.parse(until) > Date.now()) return;
+  throw refuseField('/until', `until is ${until}; a time in the future is allowed`);
+}
+
 /** Repeated, it replaces reason and end. @throws AppError `not_found`, `forbidden`, `request_invalid` */
 export function drainInstance(
   ctx: DrainCtx,
@@ -27,9 +34,7 @@ export function drainInstance(
   request: InstanceRequest<DrainRequest>,
 ): Promise<Instance> {
   const { reason = null, until = null } = request.body;
-  if (until !== null && Date.parse(until) <= Date.now()) {
-    throw refuseField('/until', `until is ${until}; a time in the future is allowed`);
-  }
+  requireLater(until);
   return change(ctx, { by, request }, async (trx, row) => {
     await setDrain(trx, row.instance_id, { by: by.key_id, reason, until });
     await note(trx, row, { by, action: 'instance.drained', data: { reason, until } });
@@ -87,5 +92,8 @@ function note(trx: Db, { owner_project, name, endpoint }: InstanceRow, { by, act
 export async function endDrains({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Promise<number> {
   const ended = await endDueDrains(db);
   for (const { name, endpoint } of ended) logger.info({ capability: name, endpoint }, 'drain ended');
-  return ended.length;
+  const hosts = await endDueHostDrains(db);
+  for (const { owner_project, name } of hosts)
+    logger.info({ project_id: owner_project, host: name }, 'drain ended');
+  return ended.length + hosts.length;
 }

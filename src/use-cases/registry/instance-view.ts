@@ -6,6 +6,7 @@ import { lastOverrunMs } from '@capstan/core/money/overruns';
 import { expectedSuccess } from '@capstan/core/routing/estimate';
 import { shownShares } from '@capstan/core/routing/visible-to';
 import type { InstanceRow } from '../../db/instance/instance.ts';
+import type { DrainRow } from '../../db/instance/instance-drain.ts';
 
 export function shownState({
   state,
@@ -19,10 +20,19 @@ export function shownState({
   return routedState(state, { isDrained: drained_by !== null, isWarming: warm_due_at !== null });
 }
 
-function toDrain({ drained_by: by, drained_at, drain_reason: reason, drain_until }: InstanceRow) {
+export function toDrain(
+  { drained_by: by, drained_at, drain_reason: reason, drain_until }: DrainRow,
+  isWithHost = false,
+): Instance['drain'] {
   if (by === null || drained_at === null) return undefined;
   const until = drain_until?.toISOString() ?? null;
-  return { by, ...(reason === null ? {} : { reason }), since: drained_at.toISOString(), until };
+  return {
+    by,
+    ...(reason === null ? {} : { reason }),
+    ...(isWithHost ? { with_host: true } : {}),
+    since: drained_at.toISOString(),
+    until,
+  };
 }
 
 function reasonOf(row: InstanceRow): string | null {
@@ -57,12 +67,20 @@ function toOverruns({ overruns: total, overran }: InstanceRow) {
   return last === null ? undefined : { total, last_at: new Date(last).toISOString() };
 }
 
+/** As the instance registered it: the newest registration of the host decides. */
+function toHost({ host, host_slots, host_memory_gb }: InstanceRow): Instance['host'] {
+  if (host === null || host_slots === null) return undefined;
+  return { name: host, slots: host_slots, ...(host_memory_gb === null ? {} : { memory_gb: host_memory_gb }) };
+}
+
 /** @param viewer the project that looks at it */
 export function toInstance(row: InstanceRow, viewer: string): Instance {
   return toWire(Instance, {
     ...row,
     shared_with: shownShares(row, viewer),
     cost_model: toCostModel(row),
+    host: toHost(row),
+    takes: row.takes ?? undefined,
     protocols: row.protocols ?? undefined,
     stops: row.stops || undefined,
     async: row.answers_later === null ? undefined : { slot: row.answers_later },
@@ -70,7 +88,7 @@ export function toInstance(row: InstanceRow, viewer: string): Instance {
     resident: row.resident.length === 0 || viewer !== row.owner_project ? undefined : row.resident,
     max_resident: row.max_resident ?? undefined,
     overruns: toOverruns(row),
-    drain: toDrain(row),
+    drain: toDrain(row, row.drained_with_host),
     reason: reasonOf(row),
     state: shownState(row),
     success_rate: expectedSuccess(row),

@@ -17,6 +17,7 @@ import { serves } from '@capstan/core/routing/visible-to';
 import type { Ctx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName, type PublishedName } from '../../db/instance/capability-name.ts';
+import { followHost, joinHost, lockHostName } from '../../db/instance/host.ts';
 import {
   countInstancesOf,
   findInstance,
@@ -92,7 +93,11 @@ export function writeRegistration(
   requireFreeWarmUp(registration);
   const most = config.INSTANCES_PER_PROJECT;
   return db.transaction(async (trx) => {
-    const { instanceId, generationBefore } = await upsert(trx, { projectId, most }, registration);
+    const { host } = registration;
+    if (host !== undefined) await lockHostName(trx, { owner_project: projectId, name: host.name });
+    const { instanceId, generationBefore, hostBefore } = await upsert(trx, { projectId, most }, registration);
+    if (host !== undefined) await joinHost(trx, projectId, host);
+    if (hostBefore !== (host?.name ?? null)) await followHost(trx, instanceId, hostBefore);
     await recordReport(trx, instanceId, registration);
     const row = await findInstance(trx, instanceId);
     if (row === null) throw new Error(`instance ${instanceId} vanished inside its own transaction`);
@@ -103,9 +108,19 @@ export function writeRegistration(
 }
 
 /** Turns a registration into its columns. Fields with a column of the same name need no line here. */
-function toRegistered({ cost_model, resident, ...registration }: Registration): Registered & InstanceKey {
+function toRegistered({
+  cost_model,
+  host,
+  takes = 1,
+  resident,
+  ...registration
+}: Registration): Registered & InstanceKey {
   return {
     ...registration,
+    host: host?.name,
+    host_slots: host?.slots,
+    host_memory_gb: host?.memory_gb,
+    takes: host && takes,
     cost_type: cost_model.type,
     rate_usd: cost_model.rate_usd,
     cost_notes: cost_model.notes,
@@ -192,7 +207,7 @@ async function upsert(
   db: Db,
   { projectId, most }: { readonly projectId: string; readonly most: number },
   registration: Registration,
-): Promise<{ instanceId: string; generationBefore: number | null }> {
+): Promise<{ instanceId: string; generationBefore: number | null; hostBefore: string | null }> {
   const registered = toRegistered(registration);
   const { name, endpoint, shared_with = [] } = registration;
   const publishers = await claimName(db, name, projectId);
@@ -203,14 +218,15 @@ async function upsert(
     if (known !== null) {
       requireAddress(known, publishers, projectId);
       if (known.owner_project !== projectId) await moveInstance(db, known.instance_id, projectId);
-      const { instance_id, generation } = known;
+      const { instance_id, generation, host } = known;
       await updateRegistration(db, { ...registered, instance_id }, afterRegistration);
-      return { instanceId: instance_id, generationBefore: generation };
+      const hostBefore = known.owner_project === projectId ? host : null;
+      return { instanceId: instance_id, generationBefore: generation, hostBefore };
     }
     const instance_id = newId('instance');
     const row = { ...registered, instance_id, owner_project: projectId };
     if (await insertInstance(db, row, afterRegistration)) {
-      return { instanceId: instance_id, generationBefore: null };
+      return { instanceId: instance_id, generationBefore: null, hostBefore: null };
     }
   }
 }

@@ -241,6 +241,7 @@ function toClaim(
     capability,
     instance_id,
     must_be_idle: false,
+    has_host: false,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: config.LEASE_MS,

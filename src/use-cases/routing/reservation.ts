@@ -196,6 +196,7 @@ function toClaim(
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
+    has_host: instance.host != null,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,

@@ -26,8 +26,12 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
     cost_type: 'per_call',
     rate_usd: 1e-6,
     max_concurrency: 1_000,
+    host: mark,
+    host_slots: 1_000,
+    takes: 1,
   });
   await db('load_time').insert({ owner_project: project_id, name: `cap-${mark}`, key: mark });
+  await db('host').insert({ owner_project: project_id, name: mark, slots: 1_000 });
   const definition = { pipeline: `pipe-${mark}`, description: mark };
   const run = await aRun(db, { project_id, definition, job: { mark }, labels: { mark } });
   const child = await aRun(db, {

@@ -6,6 +6,7 @@ import { describeFindings } from '../json/values.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { describeFigures, type Shortage, toRefusal } from '../money/reservation.ts';
 import { nameRefusing } from '../money/scoped-budget.ts';
+import { slotsOf } from '../routing/estimate.ts';
 import { explainChoice } from '../routing/explain.ts';
 import type { Choice, InstanceSnapshot, RouteRequest } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
@@ -80,7 +81,7 @@ const longestInLineMs = 600_000;
  */
 export function timeInLine({ best, shown }: Choice, waiting: number): number {
   if (best === null) return 0;
-  const slots = shown.reduce((sum, { instance }) => sum + instance.max_concurrency, 0);
+  const slots = shown.reduce((sum, { instance }) => sum + slotsOf(instance), 0);
   return Math.min((best.waitMs * (1 + waiting)) / slots, longestInLineMs);
 }
 

@@ -1,5 +1,6 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
+import { findTakesFault, hostFields, RegisteredHost } from './host.ts';
 import { heartbeatSeconds, longestAffinityKey, mostResident } from './limits.ts';
 import {
   Affinity,
@@ -118,6 +119,11 @@ export const Registration = z
       description:
         'The other projects that it serves. Absent: as before; a new instance serves the project of its key alone.',
     }),
+    ...hostFields,
+  })
+  .superRefine((registration, { addIssue }) => {
+    const fault = findTakesFault(registration);
+    if (fault !== null) addIssue({ code: 'custom', path: ['takes'], message: fault });
   })
   .meta({ id: 'Registration' });
 export type Registration = z.infer<typeof Registration>;
@@ -298,11 +304,13 @@ export type Breaker = z.infer<typeof Breaker>;
 const Overruns = z.strictObject({ total: z.number().int(), last_at: Instant }).meta({ id: 'Overruns' });
 
 /** A person's decision that an instance gets no new calls. Heartbeats and registrations do not end it. */
-const Drain = z
+export const Drain = z
   .strictObject({
     /** The key or person. */
     by: z.string(),
     reason: z.string().optional(),
+    /** The host of the instance is drained, and the instance with it. */
+    with_host: z.literal(true).optional(),
     since: Instant,
     until: Instant.nullable(),
   })
@@ -323,6 +331,10 @@ export const Instance = z
     cost_model: CostModel,
     tags: z.array(Tag),
     max_concurrency: z.number().int(),
+    /** The machine whose slots its calls take, as the instance registered it; absent: none. */
+    host: RegisteredHost.optional(),
+    /** The slots of the host that a call takes. */
+    takes: z.number().int().optional(),
     state: InstanceState,
     /** The reason for quarantined, down, suspect or warming; absent when up. */
     reason: z.string().optional(),

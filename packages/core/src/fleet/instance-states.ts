@@ -22,9 +22,10 @@ export function routedState(
 }
 
 /** `drained by key_1: new driver, until 2026-01-31T08:00:00.000Z`. */
-export function describeDrain({ by, reason, until }: NonNullable<Instance['drain']>): string {
+export function describeDrain({ by, reason, with_host, until }: NonNullable<Instance['drain']>): string {
   const why = reason === undefined ? '' : `: ${reason}`;
-  return `drained by ${by}${why}${until === null ? '' : `, until ${until}`}`;
+  const what = with_host === true ? 'drained with its host by' : 'drained by';
+  return `${what} ${by}${why}${until === null ? '' : `, until ${until}`}`;
 }
 
 /** Whether the router may send it calls. */

@@ -148,7 +148,7 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const depth = held + instance.reported_extra;
     const tier = tierOf(instance, depth, request.trials);
     const place = placeOf(tier, failed?.get(instance.instance_id));
-    const isFull = held >= instance.max_concurrency;
+    const isFull = held >= instance.max_concurrency || instance.host_room === 0;
     const waitMs = waitOn(instance, depth, request);
     const isTranslated = protocol !== null && !speaks(instance, protocol);
     const timeUsd = (usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;

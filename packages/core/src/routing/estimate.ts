@@ -23,11 +23,24 @@ export function priorDuration(instances: readonly Pick<InstanceSnapshot, 'durati
   return known.sort((a, b) => a - b)[Math.floor(known.length / 2)] ?? priorDurationMs;
 }
 
+/** The calls that run on it in parallel, as far as its host bears them. */
+export function slotsOf({
+  max_concurrency,
+  host_calls,
+}: Pick<InstanceSnapshot, 'max_concurrency' | 'host_calls'>): number {
+  return host_calls == null ? max_concurrency : Math.min(max_concurrency, host_calls);
+}
+
+/** Its calls, or as many of its slots as others on its host leave it not. */
+export function callsAhead(instance: InstanceSnapshot, depth: number): number {
+  const { host_room } = instance;
+  return host_room == null ? depth : Math.max(depth, slotsOf(instance) - host_room);
+}
+
 /** Time until a call that joins `depth` others now would end. */
 export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs: number): number {
   const durationMs = instance.duration_ms ?? priorMs;
-  const { max_concurrency } = instance;
-  return durationMs * (1 + Math.floor(depth / max_concurrency));
+  return durationMs * (1 + Math.floor(callsAhead(instance, depth) / slotsOf(instance)));
 }
 
 /** Time until one of its slots is free for a call behind the waiting ones. */

@@ -50,6 +50,11 @@ function describeClaimed(best: RankedInstance, next: RankedInstance | undefined)
   }
 }
 
+/** Where its own slots are not the reason. */
+function describeHost({ instance: { held, max_concurrency, host, host_room } }: RankedInstance): string {
+  return host_room === 0 && held < max_concurrency ? `: its host ${host} is full` : '';
+}
+
 function describeUnclaimed(
   best: RankedInstance,
   { possible, full, shown: [, next] }: Choice,
@@ -59,12 +64,12 @@ function describeUnclaimed(
   if (!best.isFull) return `${endpoint} was full: other calls took each slot that became free`;
   if (full === possible || next === undefined) {
     const who = possible === 1 ? `the only possible instance` : `each of ${possible} possible instances`;
-    return `${who} of ${capability} is full; ${endpoint} is waited for ${expectation(best)}`;
+    return `${who} of ${capability} is full; ${endpoint} is waited for ${expectation(best)}${describeHost(best)}`;
   }
   const other = `${next.instance.endpoint} ${expectation(next)}`;
   return next.place === best.place
-    ? `${endpoint} is full, and waiting for it ${expectation(best)} is better than ${other}`
-    : `${endpoint} is full and waited for ${expectation(best)}: ${other} ${describeDoubt(next)}`;
+    ? `${endpoint} is full, and waiting for it ${expectation(best)} is better than ${other}${describeHost(best)}`
+    : `${endpoint} is full and waited for ${expectation(best)}: ${other} ${describeDoubt(next)}${describeHost(best)}`;
 }
 
 const words: Record<Verdict, string> = {

@@ -179,5 +179,6 @@ export function tierOf(
 ): number {
   if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return halfOpenTier;
   if (instance.state === 'suspect' || instance.state === 'warming') return 2;
-  return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
+  const isIdle = depth === 0 && instance.host_room !== 0;
+  return instance.rate_usd === 0 && isIdle && instance.is_local ? 0 : 1;
 }

@@ -14,6 +14,7 @@ const columns = [
   ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
   ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
   ...(['success_count', 'failure_count', 'breaker_until_ms', 'protocols', 'price_source'] as const),
+  ...(['host', 'host_calls', 'host_room'] as const),
 ] satisfies (keyof InstanceSnapshot)[];
 
 interface Inputs {

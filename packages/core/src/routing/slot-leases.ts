@@ -30,16 +30,17 @@ const longestCallMs = 250;
 
 type Leasable = Pick<
   InstanceSnapshot,
-  'cost_type' | 'rate_usd' | 'max_concurrency' | 'state' | 'breaker_until_ms' | 'duration_ms'
+  'cost_type' | 'rate_usd' | 'max_concurrency' | 'state' | 'breaker_until_ms' | 'duration_ms' | 'host'
 >;
 
-/** Free, with enough slots and short calls, up, its breaker closed. */
+/** Free, with enough slots of its own and short calls, up, its breaker closed. */
 export function isLeasable(instance: Leasable): boolean {
-  const { cost_type, rate_usd, state, breaker_until_ms, duration_ms } = instance;
+  const { cost_type, rate_usd, state, breaker_until_ms, duration_ms, host } = instance;
   const isFree = cost_type === 'free' && rate_usd === 0;
   const isUp = state === 'up' && breaker_until_ms === null;
   const isShort = duration_ms === null || duration_ms <= longestCallMs;
-  return isFree && isUp && isShort && instance.max_concurrency >= leastDeclared;
+  const hasOwnSlots = host == null && instance.max_concurrency >= leastDeclared;
+  return isFree && isUp && isShort && hasOwnSlots;
 }
 
 /** The lease of a process on one instance, and the calls that could use it. */

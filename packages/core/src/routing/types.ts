@@ -68,6 +68,13 @@ export interface InstanceSnapshot {
   readonly protocols?: readonly string[] | null;
   /** Has the tag `local`, or a loopback endpoint. */
   readonly is_local: boolean;
+  /** The machine whose slots its calls take, too; null or absent = none. */
+  readonly host?: string | null;
+  /** The slots of the host that a call takes. */
+  readonly takes?: number | null;
+  /** The calls for which the host bears the instance in parallel, and those for which it has room now; null = no host. */
+  readonly host_calls?: number | null;
+  readonly host_room?: number | null;
 }
 
 /** Whether an instance takes requests of the protocol as they are. */

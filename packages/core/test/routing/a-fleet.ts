@@ -21,9 +21,15 @@ const anySnapshot: fc.Arbitrary<Partial<InstanceSnapshot>> = fc
     duration_ms: fc.option(fc.integer({ min: 980, max: 1_020 })),
     deviation_ms: fc.option(fc.nat(20)),
     failure_count: fc.constantFrom(0, 0, 0, 0.1),
+    shared: fc.constantFrom(
+      {},
+      { host: null, host_calls: null, host_room: null },
+      { host: 'gpu-1', host_calls: 2, host_room: 0 },
+      { host: 'gpu-1', host_calls: 2, host_room: 1 },
+    ),
     breaker_until_ms: fc.constantFrom(null, null, null, null, now - 1, now, now + 1),
   })
-  .map(({ cost, ...rest }) => ({ ...cost, ...rest }));
+  .map(({ cost, shared, ...rest }) => ({ ...cost, ...shared, ...rest }));
 
 export const anyFleet: fc.Arbitrary<InstanceSnapshot[]> = fc
   .array(anySnapshot, { maxLength: 60, size: 'max' })

@@ -50,6 +50,18 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'paid free',
   ],
   [
+    'an idle instance on a full host waits like a full one',
+    [anInstance('shared', { host: 'gpu-1', host_calls: 1, host_room: 0 }), aPaid('paid', 0.38)],
+    interactive,
+    'paid shared',
+  ],
+  [
+    'an idle instance on a host with room is idle',
+    [aPaid('paid', 0.000_001), anInstance('shared', { host: 'gpu-1', host_calls: 4, host_room: 1 })],
+    interactive,
+    'shared paid',
+  ],
+  [
     'batch waits for what is free however many wait',
     [busy('free'), aPaid('paid', 1e-6)],
     aRequest({ priority: 'batch', waiting: 1_000 }),

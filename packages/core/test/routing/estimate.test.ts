@@ -91,6 +91,16 @@ describe('estimates', () => {
     expect(expectedWait(anInstance('a', { max_concurrency: 2 }), depth, 1)).toBe(waitMs);
   });
 
+  it.each([
+    ['with room', { host_calls: 2, host_room: 1 }, 0, 10_000],
+    ['that is full', { host_calls: 2, host_room: 0 }, 0, 20_000],
+    ['that bears fewer than the instance', { host_calls: 2, host_room: 0 }, 4, 30_000],
+    ['that bears more', { host_calls: 9, host_room: 5 }, 1, 10_000],
+  ])('wait for a host %s', (_, host, depth, waitMs) => {
+    const instance = anInstance('a', { max_concurrency: 4, host: 'gpu-1', ...host });
+    expect(expectedWait(instance, depth, 1)).toBe(waitMs);
+  });
+
   it('wait as long as others take for one that was never called', () => {
     expect(expectedWait(anInstance('a', { duration_ms: null }), 0, 7_000)).toBe(7_000);
   });

@@ -36,6 +36,23 @@ const reasons: [rule: string, Story, reason: string][] = [
       `before ${at('paid')} (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
+    'an instance on a full host, where all are full',
+    { fleet: [anInstance('a', { host: 'gpu-1', host_calls: 1, host_room: 0 })], chosen: false },
+    `the only possible instance of upscale is full; ${at('a')} is waited for (free, done in about 20 s): ` +
+      'its host gpu-1 is full',
+  ],
+  [
+    'a full instance on a full host',
+    { fleet: [anInstance('a', { held: 1, host: 'gpu-1', host_calls: 1, host_room: 0 })], chosen: false },
+    `the only possible instance of upscale is full; ${at('a')} is waited for (free, done in about 20 s)`,
+  ],
+  [
+    'an instance on a full host that is better than the next',
+    { fleet: [anInstance('a', { host: 'gpu-1', host_calls: 2, host_room: 0 }), paid], chosen: false },
+    `${at('a')} is full, and waiting for it (free, done in about 20 s) is better than ` +
+      `${at('paid')} (about 0.123 USD, done in about 1.0 s): its host gpu-1 is full`,
+  ],
+  [
     'a suspect one',
     { fleet: [anInstance('a', { state: 'suspect' })] },
     `${at('a')} is the last resort (free, done in about 10 s): its heartbeat is late, and no other can take the call`,

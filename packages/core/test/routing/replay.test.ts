@@ -105,6 +105,9 @@ describe('what a decision was made from', () => {
       breaker_until_ms: 9,
       protocols: ['openai.chat'],
       price_source: 'by hand',
+      host: 'gpu-1',
+      host_calls: 2,
+      host_room: 1,
     });
     const { name: _, spec_digest: __, settle: ___, mean_cost_usd: ____, ...read } = instance;
     expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);

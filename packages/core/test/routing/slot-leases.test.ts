@@ -30,6 +30,8 @@ describe('an instance whose slots may be leased', () => {
     [false, { rate_usd: 0.1 }],
     [false, { state: 'suspect' } as const],
     [false, { breaker_until_ms: 1 }],
+    [true, { host: null }],
+    [false, { host: 'gpu-1' }],
   ])('%s: %o', (expected, fields) => {
     expect(isLeasable(anInstance('a', { ...wide, ...fields }))).toBe(expected);
   });

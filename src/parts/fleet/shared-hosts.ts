@@ -1,0 +1,66 @@
+/**
+ * The hosts of the instances in a view. A call on any instance of a host takes slots of it, so each change of the held
+ * slots of one corrects the room of all. The database decides every claim (sql/hosts.sql).
+ */
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
+
+type HostMember = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
+
+export class SharedHost {
+  slots = 0;
+  readonly members = new Set<HostMember>();
+
+  /** Of a member that takes more than the host has, a call takes all of it. */
+  #slotsOfCall({ takes }: HostMember): number {
+    return Math.min(takes ?? 1, this.slots);
+  }
+
+  share(): void {
+    let room = this.slots;
+    for (const member of this.members) room -= member.held * this.#slotsOfCall(member);
+    for (const member of this.members) {
+      const takes = this.#slotsOfCall(member);
+      member.host_calls = Math.floor(this.slots / takes);
+      member.host_room = Math.max(0, Math.floor(room / takes));
+    }
+  }
+}
+
+interface HostPlace {
+  readonly owner_project: string;
+  readonly host: string | null;
+  readonly slots_of_host: number | null;
+}
+
+export class SharedHosts {
+  readonly #hosts = new Map<string, SharedHost>();
+
+  /** Moves an instance to its present host. @returns that; null: it has none */
+  place(member: HostMember, { owner_project, host, slots_of_host }: HostPlace, before: SharedHost | null) {
+    const now = host === null || slots_of_host === null ? null : this.#hostOf(`${owner_project} ${host}`);
+    if (before !== now) this.remove(member, before);
+    now?.members.add(member);
+    if (now !== null && slots_of_host !== null) now.slots = slots_of_host;
+    return now;
+  }
+
+  remove(member: HostMember, from: SharedHost | null): void {
+    from?.members.delete(member);
+    member.host_calls = null;
+    member.host_room = null;
+  }
+
+  /** Counts what is free on all of them. */
+  shareAll(): void {
+    for (const [key, host] of this.#hosts) {
+      if (host.members.size === 0) this.#hosts.delete(key);
+      else host.share();
+    }
+  }
+
+  #hostOf(key: string): SharedHost {
+    const host = this.#hosts.get(key) ?? new SharedHost();
+    this.#hosts.set(key, host);
+    return host;
+  }
+}
