@@ -18,7 +18,7 @@ import { layoutGraph, nodeAt, nodeWidth } from '../src/graph/layout.ts';
 import { effortOfNode, lookOfNode } from '../src/graph/node-model.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../src/json/json-model.ts';
 import { findEntries, placeOfMark, shortenId } from '../src/layout/palette-model.ts';
-import { toFleetRows } from '../src/pages/capabilities/model.ts';
+import { describeHostTrouble, toFleetRows } from '../src/pages/capabilities/model.ts';
 import { compareSteps, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { withFault } from '../src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../src/pages/edit/version-model.ts';
@@ -148,6 +148,23 @@ describe('the fleet', () => {
       ['calm', ''],
     ]);
     expect(rows[3]).toMatchObject({ up: 2, inUse: 0, slots: 4, price: 'free and 1 more' });
+  });
+
+  test.each([
+    [{ held: 1 }, []],
+    [{ held: 2 }, ['Full: calls wait']],
+    [{ held: 2, drain: { by: 'ana', since: '', until: null } }, ['No new calls: drained by ana']],
+    [{ held: 0, warnings: ['voice registered 4 slots'] }, ['voice registered 4 slots']],
+  ])('host %j shows %j', (fields, lines) => {
+    const host = {
+      name: 'gpu-1',
+      owner_project: 'p',
+      slots: 2,
+      capabilities: [],
+      instances: [],
+      warnings: [],
+    };
+    expect(describeHostTrouble({ ...host, ...fields })).toEqual(lines);
   });
 
   test.each([

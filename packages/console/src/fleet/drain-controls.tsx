@@ -1,6 +1,6 @@
 import type { Instance } from '@capstan/core/contracts/capability';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, type ReactElement, useId, useState } from 'react';
+import { type FormEvent, type ReactElement, type ReactNode, useId, useState } from 'react';
 import { changeDrain, type DrainChange } from '../api/capabilities.ts';
 import { Dialog } from '../shared/dialog.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
@@ -36,26 +36,38 @@ export function DrainControls({ instance }: { readonly instance: Instance }): Re
       <Button onClick={() => setOpen(true)}>Drain …</Button>
       {isOpen ? (
         <DrainDialog
-          instance={instance}
+          what="instance"
           isPending={change.isPending}
           error={change.error}
           onDrain={(reason) => change.mutate({ act: 'drain', reason })}
           onClose={() => setOpen(false)}
-        />
+        >
+          {instance.name} at <code className="break-words">{instance.endpoint}</code> gets no new calls. Its{' '}
+          {instance.in_flight} open calls continue. A restart does not end the drain; Undrain does.
+        </DrainDialog>
       ) : null}
     </>
   );
 }
 
 interface DrainDialogProps {
-  readonly instance: Instance;
+  readonly what: 'instance' | 'host';
+  /** What it changes. */
+  readonly children: ReactNode;
   readonly isPending: boolean;
   readonly error: Error | null;
   readonly onDrain: (reason: string) => void;
   readonly onClose: () => void;
 }
 
-function DrainDialog({ instance, isPending, error, onDrain, onClose }: DrainDialogProps): ReactElement {
+export function DrainDialog({
+  what,
+  children,
+  isPending,
+  error,
+  onDrain,
+  onClose,
+}: DrainDialogProps): ReactElement {
   const form = useId();
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -63,22 +75,19 @@ function DrainDialog({ instance, isPending, error, onDrain, onClose }: DrainDial
   };
   return (
     <Dialog
-      title="Drain this instance?"
+      title={`Drain this ${what}?`}
       onClose={onClose}
       footer={
         <>
           <Button onClick={onClose}>Keep its calls</Button>
           <Button look="primary" type="submit" form={form} disabled={isPending}>
-            Drain the instance
+            Drain the {what}
           </Button>
         </>
       }
     >
       <form id={form} onSubmit={submit} className="flex flex-col gap-3 text-sm">
-        <p>
-          {instance.name} at <code className="break-words">{instance.endpoint}</code> gets no new calls. Its{' '}
-          {instance.in_flight} open calls continue. A restart does not end the drain; Undrain does.
-        </p>
+        <p>{children}</p>
         <label className="flex flex-col gap-1 font-medium">
           Reason (optional)
           <input

@@ -59,6 +59,9 @@ export function InstanceTile({ instance, health }: InstanceTileProps): ReactElem
         ) : null}
         <span className="truncate">{[instance.version, ...instance.tags].join(' · ')}</span>
       </span>
+      {instance.host === undefined ? null : (
+        <span className="text-xs text-muted">shares the slots of {instance.host.name}</span>
+      )}
       {sharing === null ? null : <span className="text-xs text-muted">{sharing}</span>}
       {wrong === null ? null : <span className="text-xs text-waiting">{wrong}</span>}
       {overruns === null ? null : <span className="text-xs text-waiting">{overruns}</span>}

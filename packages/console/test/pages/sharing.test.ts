@@ -1,4 +1,7 @@
-/** That an instance is shared and taken back on its page, and that the pages of other projects follow by themselves. */
+/**
+ * That an instance is shared and taken back on its page, and that the pages of other projects follow by themselves. That a
+ * host whose slots instances share is drained and undrained.
+ */
 
 import type { CapabilityDetail, SharedWith } from '@capstan/core/contracts/capability';
 import { expect, test } from 'vitest';
@@ -98,4 +101,29 @@ test('the pages of a project with which it is no longer shared lose it without a
   opened.expectQuiet();
   await opened.close();
   await Promise.all([whole, part, kept].map((instance) => instance.stop()));
+});
+
+test('a host is drained with its instances by its dialog, and undrained again', async () => {
+  const instance = await lend('on-a-host', []);
+  const { endpoint } = instance;
+  const { request } = visitors.studio.capstan;
+  const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
+  const cost_model = { type: 'free', rate_usd: 0 };
+  const facts = { name: 'on-a-host', version: '1.0.0', tags: ['local'], cost_model, ...urls };
+  await request('POST', '/v1/capabilities', { ...facts, host: { name: 'gpu-1', slots: 2, memory_gb: 24 } });
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/capabilities');
+  const hosts = page.getByRole('region', { name: 'Hosts' });
+  await hosts.getByText('0 of 2').waitFor();
+  await hosts.getByRole('button', { name: 'Drain …' }).click();
+  await page.getByLabel('Reason (optional)').fill('new driver');
+  await page.getByRole('button', { name: 'Drain the host' }).click();
+  await hosts.getByText(/No new calls: drained by .*: new driver/).waitFor();
+  const { body } = await request<CapabilityDetail>('GET', '/v1/capabilities/on-a-host');
+  expect(body.instances[0]).toMatchObject({ state: 'draining', drain: { with_host: true } });
+  await hosts.getByRole('button', { name: 'Undrain' }).click();
+  await hosts.getByRole('button', { name: 'Drain …' }).waitFor();
+  opened.expectQuiet();
+  await instance.stop();
 });

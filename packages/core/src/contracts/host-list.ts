@@ -41,6 +41,7 @@ export const Host = z
   .meta({ id: 'Host' });
 export type Host = z.infer<typeof Host>;
 export const HostList = listOf(Host).meta({ id: 'HostList' });
+export type HostList = z.infer<typeof HostList>;
 
 const hostProject = {
   project: z

@@ -1,5 +1,7 @@
 /** The fleet as a table: the instances and calls of each capability, those with problems first. */
 import type { CallsSummary, CapabilitySummary, Instance } from '@capstan/core/contracts/capability';
+import type { Host } from '@capstan/core/contracts/host-list';
+import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { describePrice } from '../../fleet/instance-model.ts';
 import { callsOfCapability, type InstanceHealth, shownResults } from '../../health/health-model.ts';
 
@@ -87,4 +89,15 @@ export function toFleetRows(
       failedOf(b) - failedOf(a) ||
       a.name.localeCompare(b.name),
   );
+}
+
+/** Its drain, full slots, and registrations that disagree. */
+export function describeHostTrouble({ drain, held, slots, warnings }: Host): readonly string[] {
+  const state =
+    drain !== undefined
+      ? [`No new calls: ${describeDrain(drain)}`]
+      : held >= slots
+        ? ['Full: calls wait']
+        : [];
+  return [...state, ...warnings];
 }

@@ -8,6 +8,7 @@ import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
 import { EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { FleetTable } from './fleet-table.tsx';
+import { HostPanel } from './host-table.tsx';
 import { toFleetRows } from './model.ts';
 
 /** The fleet: a row for each capability, those with problems first. */
@@ -49,9 +50,12 @@ export function CapabilitiesPage(): ReactElement {
             );
           }
           return (
-            <Panel isTight>
-              <FleetTable rows={toFleetRows(shown, calls, health)} />
-            </Panel>
+            <>
+              <Panel isTight>
+                <FleetTable rows={toFleetRows(shown, calls, health)} />
+              </Panel>
+              <HostPanel />
+            </>
           );
         }}
       </QueryView>

@@ -14,15 +14,15 @@ import { CostSeries } from '@capstan/core/contracts/money';
 import { readDuration } from '@capstan/core/duration';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import { describeDrain } from '@capstan/core/fleet/instance-states';
-import { type ApiAnswer, jsonBody, path } from '../client/api-client.ts';
-import type { Session } from '../client/session.ts';
-import { parsed, procedure, required } from '../command.ts';
-import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
-import { collectText } from '../input/arguments.ts';
-import { readMoment } from '../input/run-filter.ts';
-import { formatDuration, formatPrice, formatReason, formatState, formatUsd } from '../render/formats.ts';
-import { type Columns, renderRows } from '../render/print.ts';
-import { createLiveBlock } from '../watch/watch-run.ts';
+import { type ApiAnswer, jsonBody, path } from '../../client/api-client.ts';
+import type { Session } from '../../client/session.ts';
+import { parsed, procedure, required } from '../../command.ts';
+import { exitCodes, UnreachableError, UsageError } from '../../errors.ts';
+import { collectText } from '../../input/arguments.ts';
+import { readMoment } from '../../input/run-filter.ts';
+import { formatDuration, formatPrice, formatReason, formatState, formatUsd } from '../../render/formats.ts';
+import { type Columns, renderRows } from '../../render/print.ts';
+import { createLiveBlock } from '../../watch/watch-run.ts';
 
 interface FleetPicture {
   readonly instances: readonly Instance[];
@@ -76,6 +76,7 @@ function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instance
     ['TODAY', ({ endpoint }) => formatUsd(costs.get(endpoint) ?? 0), 'right'],
     ['TAGS', ({ tags }) => tags.join(' '), 'shrinks'],
     ['ENDPOINT', 'endpoint', 'shrinks'],
+    ['HOST', ({ host }) => host?.name ?? '', 'shrinks'],
     ...ownerColumn(instances),
     ['REASON', formatReason, 'shrinks'],
   ];
@@ -176,19 +177,21 @@ function describeChange({ name, endpoint, state, in_flight, drain }: Instance, {
   return `${formatState(state, print.style)}  ${name} ${endpoint}, ${calls}${why}`;
 }
 
-/** Waits until the instances have no open call. Ctrl-C ends only the waiting. */
-async function waitUntilIdle(session: Session, drained: readonly FleetPlace[]): Promise<void> {
-  const { client, print, shell } = session;
-  const stop = new AbortController();
-  const release = shell.onInterrupt(() => stop.abort());
-  const countOpen = async ({ name, endpoint }: FleetPlace): Promise<number> => {
+async function countOpen({ client }: Session, places: readonly FleetPlace[]): Promise<number> {
+  const counts = places.map(async ({ name, endpoint }) => {
     const { value } = await client.get(`/v1/capabilities/${name}`, CapabilityDetail);
     return value.instances.find((one) => one.endpoint === endpoint)?.in_flight ?? 0;
-  };
+  });
+  return (await Promise.all(counts)).reduce((sum, one) => sum + one, 0);
+}
+
+/** Waits until no call is open. Ctrl-C ends only the waiting. */
+export async function waitUntilIdle({ print, shell }: Session, count: () => Promise<number>): Promise<void> {
+  const stop = new AbortController();
+  const release = shell.onInterrupt(() => stop.abort());
   try {
     while (!stop.signal.aborted) {
-      const counts = await Promise.all(drained.map(countOpen));
-      if (counts.every((open) => open === 0)) return print.remark('no call is open');
+      if ((await count()) === 0) return print.remark('no call is open');
       await delay(frameMs, undefined, { signal: stop.signal }).catch(() => undefined);
     }
   } finally {
@@ -199,7 +202,7 @@ async function waitUntilIdle(session: Session, drained: readonly FleetPlace[]): 
 }
 
 /** A moment, or a duration from now. */
-function readEnd(text: string): string {
+export function readEnd(text: string): string {
   const ahead = readDuration(text);
   return ahead === undefined ? readMoment(text) : new Date(Date.now() + ahead).toISOString();
 }
@@ -221,7 +224,7 @@ const drainCommand = procedure('drain', {
   },
   run: async (session, { reason, until, wait, ...chosen }) => {
     const drained = await changeInstances(session, { act: 'drain', chosen, body: { reason, until } });
-    if (wait === true) await waitUntilIdle(session, drained);
+    if (wait === true) await waitUntilIdle(session, () => countOpen(session, drained));
   },
 });
 
