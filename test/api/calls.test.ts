@@ -151,6 +151,40 @@ describe('a direct call', () => {
     expect(single.execs).toHaveLength(1);
   });
 
+  test('waits for the host that its instance shares, and begins when a call of another capability has ended', async () => {
+    const names = ['host-image', 'host-voice'];
+    const [image, voice] = (await Promise.all(names.map((name) => register({ name })))) as [
+      Instance,
+      Instance,
+    ];
+    for (const [at, { endpoint }] of [image, voice].entries()) {
+      const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
+      const facts = { name: names[at], version: '1.0.0', tags: ['local'], ...urls };
+      const host = { name: 'gpu-1', slots: 1 };
+      const cost_model = { type: 'free', rate_usd: 0 };
+      const body = { ...facts, cost_model, host, max_concurrency: 4 };
+      expect((await api.call('/v1/capabilities', { body })).status).toBe(200);
+    }
+    await api.refreshFleet();
+    let reply = (): void => undefined;
+    image.handle = (_, response) => {
+      reply = () => answer(response, 200, { ok: true, output: {} });
+    };
+    const first = exec('host-image');
+    await waitFor('the slot of the host to be taken', () => image.execs.length === 1);
+    const { status, body } = await exec('host-voice', { body: { input: {}, timeout_ms: 300 } });
+    expect([status, body.code, body.detail]).toEqual([
+      503,
+      'overloaded',
+      expect.stringMatching(/^the only possible instance of host-voice is full; .*: its host gpu-1 is full$/),
+    ]);
+    const second = exec('host-voice');
+    reply();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    const hosts = await readJson<{ items: { held: number }[] }>(api.call('/v1/hosts'));
+    expect(hosts[1].items).toMatchObject([{ name: 'gpu-1', slots: 1, capabilities: names, warnings: [] }]);
+  });
+
   test('many that waited without a result receive 503, and their retries are spread over time', async () => {
     const single = await register({ name: 'crowded', max_concurrency: 1 });
     single.handle = hangs;

@@ -632,7 +632,8 @@ create index queued_call_of_run on queued_call (line, run_id, place); -- the las
 -- The highest place of a line that was called: a new run takes its first place behind it.
 create table call_line (
   line text primary key,
-  served bigint not null
+  served bigint not null,
+  served_at timestamptz not null default clock_timestamp() -- when it was called: lines that share hosts take turns
 );
 
 

@@ -67,7 +67,7 @@ export interface LineLength {
 /** A called one that has not come after this time is called again: its signal, or its worker, was lost. */
 const lostAfter = `interval '30 seconds'`;
 
-/** Drops calls that wait no longer, and reports how long the lines are. */
+/** Drops calls that wait no longer, and reports how long the lines are: first those that were not called for longest. */
 export async function readLines(db: Db): Promise<readonly LineLength[]> {
   await db.raw(
     `delete from queued_call q where not exists (select from step s where s.run_id = q.run_id
@@ -79,7 +79,8 @@ export async function readLines(db: Db): Promise<readonly LineLength[]> {
        (count(*) filter (where q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter}))::int as waiting,
        (count(*) filter (where q.called_at >= clock_timestamp() - ${lostAfter}))::int as called,
        coalesce(bool_or(q.loads is not null), false) as has_keys
-     from queued_call q group by q.line order by q.line`,
+     from queued_call q left join call_line l using (line)
+     group by q.line, l.served_at order by min(q.priority), l.served_at nulls first, q.line`,
   );
 }
 
@@ -146,7 +147,8 @@ function callThose(
        where q.run_id = due.run_id and q.step_id = due.step_id and q.item = due.item
      ), served as (
        insert into call_line (line, served) select :line, max(place) from due having count(*) > 0 and :isServed
-       on conflict (line) do update set served = greatest(call_line.served, excluded.served)
+       on conflict (line) do update set served = greatest(call_line.served, excluded.served),
+         served_at = excluded.served_at
      )
      update step s set wake_requested_at = clock_timestamp() from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,

@@ -6,6 +6,7 @@
 
 import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
 import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/limits';
+import { type SharedHost, SharedHosts } from '@capstan/core/hosts/shared-hosts';
 import { type LoadBook, type LoadTimes, serveKey } from '@capstan/core/residency/residency';
 import { isDeclaring } from '@capstan/core/routing/call-bound';
 import { priorDuration } from '@capstan/core/routing/estimate';
@@ -14,7 +15,6 @@ import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import { NamedFleet } from '@capstan/core/routing/visible-to';
 import { LRUCache } from 'lru-cache';
 import type { FeedPoll, FeedRow } from '../../db/instance/instance-list.ts';
-import { type SharedHost, SharedHosts } from './shared-hosts.ts';
 
 /** The instances that serve one project: no other exists for its calls. */
 export interface ProjectFleet extends FleetNow {
@@ -214,9 +214,7 @@ export function createFleetView(): FleetView {
     sharers: (instanceId) => {
       const entry = entries.get(instanceId);
       if (entry === undefined) return [];
-      return entry.host === null
-        ? [entry.snapshot.name]
-        : new Set([...entry.host.members].map(({ name }) => name));
+      return entry.host === null ? [entry.snapshot.name] : entry.host.names();
     },
     nowMs,
     note: (instanceId, by) => {

@@ -6,9 +6,10 @@
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
 
+import { HostRooms } from '@capstan/core/hosts/host-rooms';
 import { callTurns } from '@capstan/core/residency/keyed-line';
 import type { KeyedFleet } from '@capstan/core/residency/residency';
-import { countCallable, routeOfLine } from '@capstan/core/routing/call-line';
+import { countCallable, type LineRoute, routeOfLine } from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
@@ -26,7 +27,7 @@ import {
   readDueWork,
   type UntoldRow,
 } from '../../db/run/run-delivery.ts';
-import { callMembers, callNext, readLines, readMembers } from '../../db/step/call-line.ts';
+import { callMembers, callNext, type LineLength, readLines, readMembers } from '../../db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
 import {
   type DeliveryCount,
@@ -117,21 +118,38 @@ async function callByKeys(
 /** N3: calls steps whose turn for a slot it is. @returns how many */
 async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promise<number> {
   let sum = 0;
-  for (const { line, waiting, called, has_keys } of await readLines(db)) {
-    const route = routeOfLine(line);
-    const known = fleet.seenBy(route.scope ?? null).of(route.capability);
-    const { instances } = known;
-    // The last instance for the line serves other projects now: its calls find out their position.
-    const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
-    if (has_keys && !isLeft) {
-      sum += await callByKeys(db, line, { known, nowMs: fleet.nowMs() });
-      continue;
-    }
-    const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
-    const count = Math.min(room, waiting);
-    if (count > 0) sum += await callNext(db, line, count);
+  const lines = (await readLines(db)).map((length) => {
+    const route = routeOfLine(length.line);
+    return { ...length, route, known: fleet.seenBy(route.scope ?? null).of(route.capability) };
+  });
+  const rooms = new HostRooms(lines);
+  for (const [at, length] of lines.entries()) {
+    const known = { ...length.known, instances: rooms.instancesOf(at) };
+    const done = await callLine(db, { ...length, known }, fleet);
+    rooms.take(at, done);
+    sum += done;
   }
   return sum;
+}
+
+interface KnownLine extends LineLength {
+  readonly route: LineRoute;
+  readonly known: KeyedFleet;
+}
+
+/** @returns how many */
+function callLine(
+  db: Db,
+  { line, route, known, waiting, called, has_keys }: KnownLine,
+  fleet: ServerCtx['fleet'],
+): Promise<number> {
+  const { instances } = known;
+  // The last instance for the line serves other projects now: its calls find out their position.
+  const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
+  if (has_keys && !isLeft) return callByKeys(db, line, { known, nowMs: fleet.nowMs() });
+  const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
+  const count = Math.min(room, waiting);
+  return count > 0 ? callNext(db, line, count) : Promise.resolve(0);
 }
 
 /** @returns a function that does the due work and returns its count; it pauses after a tick with a failed delivery */

@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
+import { joinHost } from '../../../src/db/instance/host.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { queueCall } from '../../../src/db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
 import { deliverSoon } from '../../../src/parts/delivery/deliveries.ts';
 import { createFleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
@@ -10,7 +12,7 @@ import { createDueWork, watchCapabilities } from '../../../src/use-cases/runs/du
 import { createReconcileRuns } from '../../../src/use-cases/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
-import { anInstance, aRun, type RunOverrides } from '../../support/factories.ts';
+import { anInstance, aProject, aRun, type RunOverrides } from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';
 import { isWoken, waitForBudget, waitForCapability } from '../../support/waiting.ts';
 
@@ -264,4 +266,33 @@ it('a step that waits for a capability is woken when an instance of it could tak
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([0, false]); // it may find the instance full
   await waitForCapability(db, run, 'a', 'rare'); // it found none
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
+});
+
+it('lines that share a host call no more than it has, and take turns', async () => {
+  const { project_id: owner_project } = await aProject(db);
+  await joinHost(db, owner_project, { name: 'gpu-1', slots: 3 });
+  const box = { owner_project, host: 'gpu-1', host_slots: 3, takes: 1, max_concurrency: 3 };
+  const lines = ['on-host-a', 'on-host-b'];
+  for (const name of lines) await anInstance(db, { ...box, name });
+  const run = await aStartedRun();
+  for (const line of lines) {
+    for (let item = 1; item <= 4; item++) {
+      const key = { run_id: run.run_id, step_id: line, item };
+      await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
+      await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, loads: null, asideMs: [0] }));
+    }
+  }
+  const { fleet, attend } = aServer();
+  await fleet.refresh();
+  const calledOf = async () => {
+    const rows = await db('queued_call').whereIn('line', lines).whereNotNull('called_at').pluck('line');
+    return lines.map((line) => rows.filter((one) => one === line).length);
+  };
+  await attend();
+  expect(await calledOf()).toEqual([3, 0]);
+  await attend();
+  expect(await calledOf()).toEqual([3, 0]); // these are on their way
+  await db('queued_call').where({ line: 'on-host-a' }).whereNotNull('called_at').delete();
+  await attend();
+  expect(await calledOf()).toEqual([0, 3]);
 });

@@ -255,8 +255,9 @@ function take(
   { request, choice, best, instance }: Chosen,
 ): ClaimedCall | ClaimRefusal {
   const { world, budget } = run;
-  const { held, max_concurrency } = best.instance;
-  if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };
+  const { held, max_concurrency, host_room } = best.instance;
+  const isFull = held >= max_concurrency || host_room === 0;
+  if (isFull || (best.tier === 0 && held > 0)) return { kind: 'full' };
   const timeoutMs = enforcedTimeout(instance, request);
   const { reserved, risk } = reservationOf(instance, request, best.costUsd);
   const shortage = budget.reserve(reserved, risk);

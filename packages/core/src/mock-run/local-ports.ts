@@ -136,7 +136,7 @@ async function giveUpUnit(run: LocalRun, planned: Unit, why?: Failure): Promise<
 function leaveLine({ world: { fleet } }: LocalRun, { queued }: UnitRecord): void {
   if (queued === undefined) return;
   fleet.lines.leave(queued);
-  fleet.lines.serve(queued.route.capability);
+  fleet.lines.serve(new Set([queued.route.capability]));
 }
 
 function pause(run: LocalRun, unit: UnitRecord): UnitOutcome {

@@ -7,6 +7,7 @@
 import type { FleetNow } from '../call/claim-search.ts';
 import { type CancelSignal, CancelSource } from '../cancellation.ts';
 import type { CostModel } from '../contracts/capability.ts';
+import type { RegisteredHost } from '../contracts/host.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../duration.ts';
 import { evaluateCondition, readCondition } from '../expression/condition.ts';
@@ -14,6 +15,7 @@ import { evaluateTemplate } from '../expression/evaluate.ts';
 import { inputDialect } from '../expression/filters.ts';
 import { ExpressionError, type ExpressionSyntaxError } from '../expression/language.ts';
 import { type CompiledTemplate, readTemplate } from '../expression/template.ts';
+import { type SharedHost, SharedHosts } from '../hosts/shared-hosts.ts';
 import type { SchemaFinding } from '../repair/candidate.ts';
 import { isDeclaring } from '../routing/call-bound.ts';
 import { priorDuration } from '../routing/estimate.ts';
@@ -67,6 +69,8 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   const began = time.now();
   const fleets = new Map<string, MockedCapability>();
   const known = new Map<string, InstanceSnapshot>();
+  const hosts = new SharedHosts();
+  const hostOf = new Map<string, SharedHost>();
   const waiting = new Map<string, CancelSource[]>();
   const calls: Record<string, number> = {};
 
@@ -80,6 +84,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
   for (const [name, mock] of Object.entries(capabilities)) {
     const instances = (mock.instances ?? [{}]).map((own, index) => ({
       snapshot: toSnapshot(name, index + 1, { ...mock, ...own }),
+      host: own.host ?? mock.host,
       from: began + parseDuration(own.registered_after ?? mock.registered_after ?? '0s'),
     }));
     const reply = createMockCapability(name, mock);
@@ -94,7 +99,10 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
       findOutputFaults: compile(mock.output, 'noted'),
       instances,
     });
-    for (const { snapshot } of instances) known.set(snapshot.instance_id, snapshot);
+    for (const { snapshot, host } of instances) {
+      known.set(snapshot.instance_id, snapshot);
+      if (host !== undefined) hostOf.set(snapshot.instance_id, placeOn(hosts, snapshot, host));
+    }
     calls[name] = 0;
   }
 
@@ -105,10 +113,13 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     throw new MockFault(`the capability ${name} has no mock; mocked are ${names === '' ? 'none' : names}`);
   };
 
-  /** The number of open calls is the only field of an instance that changes. */
+  hosts.shareAll();
+
+  /** The number of open calls is the only field of an instance that changes, with the room of its host. */
   const hold = (instanceId: string, by: 1 | -1): InstanceSnapshot => {
     const instance = known.get(instanceId) as InstanceSnapshot;
     (instance as { held: number }).held += by;
+    hostOf.get(instanceId)?.share();
     return instance;
   };
 
@@ -132,8 +143,9 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     take: (instanceId) => void hold(instanceId, 1),
     release: (instanceId) => {
       const { name } = hold(instanceId, -1);
-      waiting.get(name)?.shift()?.abort('released');
-      lines.serve(name);
+      const names = hostOf.get(instanceId)?.names() ?? new Set([name]);
+      for (const one of names) waiting.get(one)?.shift()?.abort('released');
+      lines.serve(names);
     },
     waitForRelease: async (name, ms, stop) => {
       const line = waiting.get(name) ?? [];
@@ -147,6 +159,16 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
       if (line.includes(turn)) line.splice(line.indexOf(turn), 1);
     },
   };
+}
+
+/** Mocks have one project, and their instances do not change. */
+function placeOn(
+  hosts: SharedHosts,
+  snapshot: InstanceSnapshot,
+  { name, slots }: RegisteredHost,
+): SharedHost {
+  const place = { owner_project: '', host: name, slots_of_host: slots };
+  return hosts.place(snapshot, place, null) as SharedHost;
 }
 
 /** A registration of such a price needs `settle: reported`. */
@@ -180,6 +202,10 @@ function toSnapshot(name: string, position: number, mock: MockInstance & MockCap
     failure_count: 0,
     breaker_until_ms: null,
     is_local: tags.includes('local'),
+    host: mock.host?.name ?? null,
+    takes: mock.takes ?? 1,
+    host_calls: null,
+    host_room: null,
   };
 }
 

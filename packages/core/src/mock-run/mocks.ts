@@ -1,6 +1,7 @@
 /** The mocks file of a local run: answers of capabilities, decisions of people, and the expected outcome. */
 import { z } from 'zod';
 import { CostModel } from '../contracts/capability.ts';
+import { hostFields } from '../contracts/host.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import {
   CapabilityName,
@@ -63,6 +64,7 @@ const instanceFields = {
   tags: Tags.optional(),
   cost_model: CostModel.optional(),
   max_concurrency: z.number().int().min(1).max(10_000).optional(),
+  ...hostFields,
   /** Duration of its earlier calls. */
   duration: Duration.optional(),
   /** After the beginning of the run. Default 0s. */

@@ -5,6 +5,7 @@
  */
 import type { z } from 'zod';
 import type { CostModel } from '../contracts/capability.ts';
+import { findTakesFault } from '../contracts/host.ts';
 import type { Finding } from '../contracts/pipeline-answers.ts';
 import { createFindingPlacer, type UnplacedFinding } from '../definitions/findings.ts';
 import { readJson } from '../definitions/source/read-json.ts';
@@ -15,7 +16,7 @@ import { findCostFaults } from '../money/cost-expressions.ts';
 import { createNameSuggester, describeUnknownKey } from '../nearest-name.ts';
 import { createSchemaCompiler, SchemaRefused } from '../schemas/schema-compiler.ts';
 import { compileReplies } from './mock-fleet.ts';
-import { Mocks } from './mocks.ts';
+import { type MockCapability, Mocks } from './mocks.ts';
 
 interface MocksReading {
   /** null when a finding is an error. */
@@ -94,6 +95,7 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
         : findPriceFaults(cost_model, at === 0 ? pointer : `${pointer}/instances/${at - 1}`),
     );
     return [
+      ...findTakesFaults(mock, pointer),
       ...prices,
       ...schemas,
       ...errors.map(({ code, pointer: at, offset, message, suggestion }) => ({
@@ -101,6 +103,20 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
         offset,
       })),
     ];
+  });
+}
+
+/** Of its instances, with what they take from the capability. @param pointer of the capability */
+function findTakesFaults(
+  { instances = [{}], host, takes }: MockCapability,
+  pointer: string,
+): UnplacedFinding[] {
+  return instances.flatMap((own, at) => {
+    const fault = findTakesFault({ host: own.host ?? host, takes: own.takes ?? takes });
+    const place = own.takes === undefined ? pointer : `${pointer}/instances/${at}`;
+    return fault === null
+      ? []
+      : [problem(`${place}/takes`, { code: 'value_invalid', message: `takes ${fault}` })];
   });
 }
 

@@ -68,7 +68,7 @@ function waitOn(
 ): number {
   const found = residency?.get(instance.instance_id);
   if (found === undefined) return expectedWait(instance, depth, priorMs);
-  const isFull = depth - instance.reported_extra >= instance.max_concurrency;
+  const isFull = depth - instance.reported_extra >= instance.max_concurrency || instance.host_room === 0;
   return keyedWait(instance, found, isFull ? waiting : null);
 }
 

@@ -43,21 +43,20 @@ export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs:
   return durationMs * (1 + Math.floor(callsAhead(instance, depth) / slotsOf(instance)));
 }
 
-/** Time until one of its slots is free for a call behind the waiting ones. */
-export function lineMs(
-  { max_concurrency, reported_extra }: InstanceSnapshot,
-  { leftMs, warmMs }: Residency,
-  waiting: number,
-): number {
-  return leftMs + (warmMs * (waiting + reported_extra)) / max_concurrency;
+/** Time until one of its slots is free for a call behind the waiting ones. Calls of others on its host end as its own do. */
+export function lineMs(instance: InstanceSnapshot, { leftMs, warmMs }: Residency, waiting: number): number {
+  const { reported_extra, held, max_concurrency, host_room } = instance;
+  const isFullOfOthers = host_room === 0 && held < max_concurrency;
+  const firstMs = isFullOfOthers ? Math.max(leftMs, warmMs) : leftMs;
+  return firstMs + (warmMs * (waiting + reported_extra)) / slotsOf(instance);
 }
 
 /** Time until a call with a key would end. @param waiting calls before it where all slots are held; null: one is free */
 export function keyedWait(instance: InstanceSnapshot, residency: Residency, waiting: number | null): number {
   const own = ownMs(residency);
   if (waiting !== null) return lineMs(instance, residency, waiting) + own;
-  const { held, reported_extra, max_concurrency } = instance;
-  return own + residency.warmMs * Math.floor((held + reported_extra) / max_concurrency);
+  const { held, reported_extra } = instance;
+  return own + residency.warmMs * Math.floor(callsAhead(instance, held + reported_extra) / slotsOf(instance));
 }
 
 /** The duration of a long call, about the 90th percentile. */

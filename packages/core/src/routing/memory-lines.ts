@@ -1,4 +1,6 @@
 /** The lines of calls that wait for a free slot, in memory: for mocks, in the place of rows of the database. */
+
+import { HostRooms } from '../hosts/host-rooms.ts';
 import {
   compareInLine,
   countCallable,
@@ -28,6 +30,9 @@ export class MemoryLines {
   readonly #lines = new Map<string, MemberOfLine[]>();
   /** The highest place that was called, by line. */
   readonly #served = new Map<string, number>();
+  /** The number of the last call of each line, of all calls. */
+  readonly #turns = new Map<string, number>();
+  #turn = 0;
 
   constructor(instancesOf: (capability: string) => readonly InstanceSnapshot[], nowMs: () => number) {
     this.#instancesOf = instancesOf;
@@ -67,15 +72,23 @@ export class MemoryLines {
     else {
       this.#lines.delete(line);
       this.#served.delete(line);
+      this.#turns.delete(line);
     }
   }
 
-  /** N3: calls members of the lines of a capability, as far as slots are free. */
-  serve(capability: string): void {
-    for (const [line, [first]] of [...this.#lines]) {
-      if (first?.route.capability !== capability) continue;
-      while (this.#callNext(line));
-    }
+  /** N3: calls members of the lines of capabilities, as far as slots are free. Lines that share a host take turns. */
+  serve(capabilities: ReadonlySet<string>): void {
+    while (this.#inTurn(capabilities).some((line) => this.#callNext(line)));
+  }
+
+  /** Lines of a better rank first, then those that were not called for longest. */
+  #inTurn(capabilities: ReadonlySet<string>): readonly string[] {
+    const waiting = [...this.#lines].flatMap(([line, members]) => {
+      const next = nextOf(members);
+      const isAsked = next !== undefined && capabilities.has(next.route.capability);
+      return isAsked ? [{ line, rank: next.rank, turn: this.#turns.get(line) ?? 0 }] : [];
+    });
+    return waiting.sort((a, b) => a.rank - b.rank || a.turn - b.turn).map(({ line }) => line);
   }
 
   #membersOf(line: string): readonly MemberOfLine[] {
@@ -84,19 +97,33 @@ export class MemoryLines {
 
   /** @returns whether it called one */
   #callNext(line: string): boolean {
-    const members = this.#membersOf(line);
-    const waiting = members.filter(({ isCalled }) => !isCalled);
-    const [first, ...others] = waiting;
-    if (first === undefined) return false;
-    const next = others.reduce((best, one) => (compareInLine(one, best) < 0 ? one : best), first);
-    const called = members.length - waiting.length;
-    const instances = this.#instancesOf(next.route.capability).map(withoutSpeed);
+    const next = nextOf(this.#membersOf(line));
+    if (next === undefined) return false;
+    const lines = [...this.#lines].map(([name, members]) => ({
+      name,
+      route: (members[0] as MemberOfLine).route,
+      known: {
+        instances: this.#instancesOf((members[0] as MemberOfLine).route.capability).map(withoutSpeed),
+      },
+      called: members.filter(({ isCalled }) => isCalled).length,
+    }));
+    const at = lines.findIndex(({ name }) => name === line);
+    const instances = new HostRooms(lines).instancesOf(at);
+    const called = lines[at]?.called ?? 0;
     if (countCallable(next.route, instances, { called, nowMs: this.#nowMs() }) === 0) return false;
     next.isCalled = true;
+    this.#turn += 1;
+    this.#turns.set(line, this.#turn);
     this.#served.set(line, Math.max(next.place, this.#served.get(line) ?? 0));
     next.call();
     return true;
   }
+}
+
+/** The first of those that were not called. */
+function nextOf(members: readonly MemberOfLine[]): MemberOfLine | undefined {
+  const [first, ...others] = members.filter(({ isCalled }) => !isCalled);
+  return others.reduce((best, one) => (compareInLine(one, best as MemberOfLine) < 0 ? one : best), first);
 }
 
 /** In memory, a slot is handed over at once, so no call is called ahead of a release. */

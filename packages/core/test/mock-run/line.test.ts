@@ -280,3 +280,50 @@ test('a pause holds the next attempt, and takes no time from the step', async ()
     0, 7_200_000,
   ]);
 });
+
+describe('capabilities on one host', () => {
+  const host = { name: 'gpu-1', slots: 1 };
+  const isBusy = { delay: '60s' };
+  const mocks = (takes = 1, slots = 1): Mocks => ({
+    capabilities: {
+      gpu: { host: { ...host, slots }, takes, duration: '60s', replies: [isBusy] },
+      voice: { host: { ...host, slots }, duration: '60s', replies: [isBusy] },
+    },
+  });
+  const both = (items: number): PipelineDefinition => ({
+    pipeline: 'both',
+    version: '1',
+    steps: ['gpu', 'voice'].map((capability) => ({
+      id: capability,
+      capability,
+      for_each: { items: Array.from({ length: items }, (_, at) => at) },
+    })),
+  });
+
+  test.each([
+    [1, 1, 20],
+    [1, 2, 10],
+    [2, 2, 15],
+  ])(
+    'whose calls take %d and 1 of %d slots take as long as the host bears them',
+    async (takes, slots, minutes) => {
+      const { outcome, calls, duration_ms, events } = await runLocally(both(10), {}, mocks(takes, slots));
+      expect({ outcome, calls, minutes: duration_ms / minuteMs }).toEqual({
+        outcome: 'succeeded',
+        calls: { gpu: 10, voice: 10 },
+        minutes,
+      });
+      const weight = { gpu: takes, voice: 1 } as Readonly<Record<string, number>>;
+      const held = new Map<number, number>();
+      for (const { type, at_ms, step_id = '' } of events)
+        if (type === 'step.routed') held.set(at_ms, (held.get(at_ms) ?? 0) + (weight[step_id] ?? 0));
+      expect(Math.max(...held.values())).toBeLessThanOrEqual(slots);
+    },
+  );
+
+  test('take turns', async () => {
+    const { events } = await runLocally(both(4), {}, mocks());
+    const order = events.filter(({ type }) => type === 'step.routed').map(({ step_id }) => step_id);
+    expect(order).toEqual(['gpu', 'gpu', 'voice', 'gpu', 'voice', 'gpu', 'voice', 'voice']);
+  });
+});

@@ -60,6 +60,20 @@ describe('reading a mocks file', () => {
     ]);
   });
 
+  it('finds instances that take more slots than their host has', () => {
+    const text = [
+      'capabilities:',
+      '  x: { host: { name: gpu-1, slots: 2 }, takes: 3 }',
+      '  y: { host: { name: gpu-1, slots: 2 }, instances: [{ takes: 2 }, { takes: 3 }] }',
+      '  z: { takes: 1 }',
+    ].join('\n');
+    expect(findings(text).map(({ pointer, message }) => [pointer, message])).toEqual([
+      ['/capabilities/x/takes', 'takes is 3; 1 to 2, the slots of gpu-1, are allowed'],
+      ['/capabilities/y/instances/1/takes', 'takes is 3; 1 to 2, the slots of gpu-1, are allowed'],
+      ['/capabilities/z/takes', 'takes is 1, and the registration names no host: it counts slots of one'],
+    ]);
+  });
+
   it('refuses two ends of one call, and a schema that is none', () => {
     const text = [
       'capabilities:',

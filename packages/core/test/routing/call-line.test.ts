@@ -104,9 +104,9 @@ describe('lines in memory', () => {
     const b1 = enter('b1', 'b', { queuedAtMs: 1 });
     enter('c1', 'c', { priority: 'interactive', queuedAtMs: 2 });
     expect(lines.before(b1)).toBe(2);
-    lines.serve('other');
+    lines.serve(new Set(['other']));
     expect(called).toEqual([]);
-    lines.serve('upscale');
+    lines.serve(new Set(['upscale']));
     expect(called).toEqual(['c1', 'a1', 'b1', 'a2', 'a3']);
   });
 
@@ -126,22 +126,22 @@ describe('lines in memory', () => {
     const { lines, enter, called, release } = begin(1);
     const first = enter('a', 'a');
     enter('b', 'b');
-    lines.serve('upscale');
-    lines.serve('upscale');
+    lines.serve(new Set(['upscale']));
+    lines.serve(new Set(['upscale']));
     expect(called).toEqual(['a']);
     lines.leave(first);
     release(0);
-    lines.serve('upscale');
+    lines.serve(new Set(['upscale']));
     expect(called).toEqual(['a']);
     release(1);
-    lines.serve('upscale');
+    lines.serve(new Set(['upscale']));
     expect(called).toEqual(['a', 'b']);
   });
 
   it('N2: let a run that comes later wait behind the places that were called', () => {
     const { lines, enter, called } = begin(2);
     const [a1] = [enter('a1', 'a'), enter('a2', 'a'), enter('a3', 'a')];
-    lines.serve('upscale');
+    lines.serve(new Set(['upscale']));
     expect(called).toEqual(['a1', 'a2']);
     expect(enter('b1', 'b').place).toBe(3);
     lines.leave(a1);
@@ -151,7 +151,7 @@ describe('lines in memory', () => {
   it('forget a line that is empty', () => {
     const { lines, enter } = begin(2);
     const a = enter('a', 'a');
-    lines.serve('upscale');
+    lines.serve(new Set(['upscale']));
     lines.leave(a);
     expect(enter('b', 'b').place).toBe(1);
   });

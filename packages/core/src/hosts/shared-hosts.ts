@@ -1,8 +1,8 @@
 /**
- * The hosts of the instances in a view. A call on any instance of a host takes slots of it, so each change of the held
+ * The hosts of instances in memory, for the router's view and for mocks. A call on any instance of a host takes slots of it, so each change of the held
  * slots of one corrects the room of all. The database decides every claim (sql/hosts.sql).
  */
-import type { InstanceSnapshot } from '@capstan/core/routing/types';
+import type { InstanceSnapshot } from '../routing/types.ts';
 
 type HostMember = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
 
@@ -13,6 +13,11 @@ export class SharedHost {
   /** Of a member that takes more than the host has, a call takes all of it. */
   #slotsOfCall({ takes }: HostMember): number {
     return Math.min(takes ?? 1, this.slots);
+  }
+
+  /** The names of its instances. */
+  names(): ReadonlySet<string> {
+    return new Set([...this.members].map(({ name }) => name));
   }
 
   share(): void {

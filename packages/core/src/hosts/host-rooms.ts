@@ -1,0 +1,104 @@
+/**
+ * The room of hosts, shared between the lines of calls that wait for it (call-line.ts), for one round over all lines.
+ * Each line sees instances as if the room that other lines have taken were held, so all lines together call no more than
+ * a host has. A slot of a host that k lines wait for becomes free for one of them k times less often.
+ */
+import type { LineRoute } from '../routing/call-line.ts';
+import { slotsOf } from '../routing/estimate.ts';
+import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
+import type { InstanceSnapshot } from '../routing/types.ts';
+
+export interface LineOnHosts {
+  readonly route: LineRoute;
+  readonly known: { readonly instances: readonly InstanceSnapshot[] };
+  /** Calls that were called, and are not at work yet. */
+  readonly called: number;
+}
+
+interface SharingLine {
+  readonly instances: readonly InstanceSnapshot[];
+  /** Those that its calls may take. */
+  readonly able: readonly InstanceSnapshot[];
+  /** Its calls that were called, and the slots of hosts that they will take. */
+  called: number;
+  readonly taken: Map<string, number>;
+}
+
+function hostOf({ host, owner_project }: InstanceSnapshot): string | null {
+  return host == null ? null : `${owner_project} ${host}`;
+}
+
+function hostsOf(instances: readonly InstanceSnapshot[]): ReadonlySet<string> {
+  return new Set(instances.map(hostOf).filter((host) => host !== null));
+}
+
+function freeOf({ max_concurrency, held, host_room }: InstanceSnapshot): number {
+  return Math.max(0, Math.min(max_concurrency - held, host_room ?? Number.POSITIVE_INFINITY));
+}
+
+/** At most the slots that the host has. */
+function takesOf({ takes }: InstanceSnapshot): number {
+  return takes ?? 1;
+}
+
+export class HostRooms {
+  readonly #lines: readonly SharingLine[];
+  /** How many lines wait for a host. */
+  readonly #sharers = new Map<string, number>();
+
+  constructor(lines: readonly LineOnHosts[]) {
+    this.#lines = lines.map(({ route, known: { instances } }) => {
+      const filter = createRouteFilter(route);
+      const able = instances.filter((instance) => excludeByRoute(instance, filter) === null);
+      return { instances, able, called: 0, taken: new Map() };
+    });
+    for (const { able } of this.#lines)
+      for (const host of hostsOf(able)) this.#sharers.set(host, (this.#sharers.get(host) ?? 0) + 1);
+    for (const [at, { called }] of lines.entries()) this.take(at, called);
+  }
+
+  /** The instances of a line, with the slots that other lines leave them. @param at position of the line */
+  instancesOf(at: number): readonly InstanceSnapshot[] {
+    const { instances } = this.#lines[at] as SharingLine;
+    return instances.map((instance) => {
+      const host = hostOf(instance);
+      if (host === null || instance.host_room == null) return instance;
+      const slots = slotsOf(instance);
+      const room = Math.floor(instance.host_room - this.#takenByOthers(host, at) / takesOf(instance));
+      const free = Math.max(0, Math.min(freeOf(instance), room));
+      const { duration_ms } = instance;
+      const sharers = Math.max(1, this.#sharers.get(host) ?? 1);
+      const slower = duration_ms === null ? null : duration_ms * sharers;
+      return {
+        ...instance,
+        max_concurrency: slots,
+        held: slots - Math.min(slots, free),
+        duration_ms: slower,
+      };
+    });
+  }
+
+  /** So many calls of a line were called: they take what is free without a host first. */
+  take(at: number, calls: number): void {
+    const line = this.#lines[at] as SharingLine;
+    const { able, taken } = line;
+    line.called += calls;
+    taken.clear();
+    const alone = able.filter((instance) => hostOf(instance) === null);
+    let left = line.called - alone.reduce((sum, instance) => sum + freeOf(instance), 0);
+    for (const instance of able) {
+      const host = hostOf(instance);
+      if (host === null || left <= 0) continue;
+      const count = Math.min(left, freeOf(instance));
+      taken.set(host, (taken.get(host) ?? 0) + count * takesOf(instance));
+      left -= count;
+    }
+  }
+
+  #takenByOthers(host: string, at: number): number {
+    return this.#lines.reduce(
+      (sum, { taken }, other) => (other === at ? sum : sum + (taken.get(host) ?? 0)),
+      0,
+    );
+  }
+}

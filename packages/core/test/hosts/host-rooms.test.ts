@@ -1,0 +1,109 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import { HostRooms, type LineOnHosts } from '../../src/hosts/host-rooms.ts';
+import { countCallable } from '../../src/routing/call-line.ts';
+import type { InstanceSnapshot } from '../../src/routing/types.ts';
+import { anInstance, now } from '../routing/a-snapshot.ts';
+
+/** Its calls never end soon, so that only free slots count. */
+function onHost(id: string, instance: Partial<InstanceSnapshot> = {}): InstanceSnapshot {
+  const box = { host: 'gpu-1', owner_project: 'p', takes: 1, host_calls: 2, host_room: 2 };
+  return anInstance(id, { duration_ms: null, max_concurrency: 2, ...box, ...instance });
+}
+
+function aLine(capability: string, instances: readonly InstanceSnapshot[], called = 0): LineOnHosts {
+  return { route: { capability, versionRange: null, tags: [] }, known: { instances }, called };
+}
+
+/** What each line calls in turn, where each has calls enough. */
+function callAll(lines: readonly LineOnHosts[]): number[] {
+  const rooms = new HostRooms(lines);
+  return lines.map(({ route, called }, at) => {
+    const count = countCallable(route, rooms.instancesOf(at), { called, nowMs: now });
+    rooms.take(at, count);
+    return count;
+  });
+}
+
+describe('the lines of a round', () => {
+  test.each<[rule: string, LineOnHosts[], number[]]>([
+    ['call what a host has together', [aLine('a', [onHost('a')]), aLine('b', [onHost('b')])], [2, 0]],
+    ['leave what others have called', [aLine('a', [onHost('a')]), aLine('b', [onHost('b')], 1)], [1, 0]],
+    ['count their own called ones once', [aLine('a', [onHost('a')], 1)], [1]],
+    [
+      'call by what a call takes',
+      [aLine('a', [onHost('a', { takes: 2, host_calls: 1, host_room: 1 })]), aLine('b', [onHost('b')])],
+      [1, 0],
+    ],
+    [
+      'leave the host where an instance without one is free',
+      [aLine('a', [anInstance('x', { duration_ms: null }), onHost('a')], 1), aLine('b', [onHost('b')])],
+      [2, 0],
+    ],
+    [
+      'take no room of a host of the same name of another project',
+      [aLine('a', [onHost('a')]), aLine('b', [onHost('b', { owner_project: 'q' })])],
+      [2, 2],
+    ],
+    [
+      'are bounded by the room, not by the slots of the instance',
+      [aLine('a', [onHost('a', { host_room: 1 })])],
+      [1],
+    ],
+    [
+      'leave instances alone that their route excludes',
+      [
+        { ...aLine('a', [onHost('a')], 2), route: { capability: 'a', versionRange: null, tags: ['none'] } },
+        aLine('b', [onHost('b')]),
+      ],
+      [0, 2],
+    ],
+  ])('%s', (_, lines, counts) => {
+    expect(callAll(lines)).toEqual(counts);
+  });
+
+  test('leave instances without hosts as they are', () => {
+    const instances = [anInstance('a'), anInstance('b', { held: 1, max_concurrency: 3 })];
+    expect(new HostRooms([aLine('a', instances)]).instancesOf(0)).toEqual(instances);
+  });
+
+  test('call in advance together what one would alone', () => {
+    const short = { duration_ms: 500, held: 2, host_room: 0 };
+    const counts = callAll([aLine('a', [onHost('a', short)]), aLine('b', [onHost('b', short)])]);
+    expect(counts).toEqual([1, 1]);
+    expect(callAll([aLine('a', [onHost('a', short)])])).toEqual([2]);
+  });
+
+  test('never call more than the room of a host, in any order', () => {
+    const line = fc.record({ takes: fc.integer({ min: 1, max: 3 }), held: fc.nat(2), called: fc.nat(3) });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 3, max: 9 }),
+        fc.array(line, { minLength: 1, maxLength: 5 }),
+        (slots, all) => {
+          const room = Math.max(0, slots - all.reduce((sum, { takes, held }) => sum + takes * held, 0));
+          const lines = all.map(({ takes, held, called }, at) => {
+            const host = {
+              takes,
+              held,
+              host_calls: Math.floor(slots / takes),
+              host_room: Math.floor(room / takes),
+            };
+            const instance = onHost(`i${at}`, { max_concurrency: 4, ...host });
+            return aLine(
+              `c${at}`,
+              [instance],
+              Math.min(called, Math.max(0, Math.min(4 - held, host.host_room))),
+            );
+          });
+          const before = lines.reduce((sum, { called }, at) => sum + called * (all[at]?.takes ?? 1), 0);
+          const counts = callAll(lines);
+          const taken = counts.reduce((sum, count, at) => sum + count * (all[at]?.takes ?? 1), 0);
+          expect(taken).toBeLessThanOrEqual(Math.max(0, room - before));
+        },
+      ),
+      { numRuns: runs(200) },
+    );
+  });
+});
