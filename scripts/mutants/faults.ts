@@ -236,6 +236,20 @@ const instances: readonly Fault[] = [
     tests: ['test/db/attempt/attempt-race.test.ts'],
   },
   {
+    name: 'a host has more calls than it bears',
+    file: 'src/db/sql/claims.sql',
+    find: 'v_takes > coalesce(v_rooms[v_host], 0)',
+    put: 'v_takes > coalesce(v_rooms[v_host], 0) + 1',
+    tests: ['test/db/attempt/host-slots.test.ts'],
+  },
+  {
+    name: 'claims for instances of one host do not wait for each other',
+    file: 'src/db/sql/hosts.sql',
+    find: 'and h.name = k.host for no key update) h;',
+    put: 'and h.name = k.host) h;',
+    tests: ['test/db/attempt/host-slots.test.ts'],
+  },
+  {
     name: 'a claim goes through an open breaker',
     file: 'src/db/sql/claims.sql',
     find: ' or i.breaker_until > clock_timestamp()\n',

@@ -101,6 +101,14 @@ const mayBeCalled = `s.state = 'waiting' and s.awaiting = 'slot' and r.state <> 
 
 const inOrder = 'q.priority, q.place, q.queued_at, q.run_id, q.step_id, q.item';
 
+export function hasCallable(db: Db, line: string): Promise<boolean> {
+  return query(db).some(
+    `select 1 from queued_call q join step s using (run_id, step_id, item) join run r using (run_id)
+     where q.line = ? and ${isOpen} and ${mayBeCalled} limit 1`,
+    [line],
+  );
+}
+
 /** The first calls of a line that may be called, and those that were called, in order. */
 export function readMembers(db: Db, line: string, limit: number): Promise<readonly QueuedMember[]> {
   return query<QueuedMember>(db).all(

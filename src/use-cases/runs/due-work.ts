@@ -27,7 +27,14 @@ import {
   readDueWork,
   type UntoldRow,
 } from '../../db/run/run-delivery.ts';
-import { callMembers, callNext, type LineLength, readLines, readMembers } from '../../db/step/call-line.ts';
+import {
+  callMembers,
+  callNext,
+  hasCallable,
+  type LineLength,
+  readLines,
+  readMembers,
+} from '../../db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
 import {
   type DeliveryCount,
@@ -126,7 +133,8 @@ async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promis
   for (const [at, length] of lines.entries()) {
     const known = { ...length.known, instances: rooms.instancesOf(at) };
     const done = await callLine(db, { ...length, known }, fleet);
-    rooms.take(at, done);
+    if (done > 0) rooms.take(at, done);
+    else if (rooms.isShort(at) && (await hasCallable(db, length.line))) rooms.keep(at);
     sum += done;
   }
   return sum;

@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Claim, settleAndClaim } from '../../../src/db/attempt/attempt.ts';
+import { type Claim, loseExpiredAttempts, settleAndClaim } from '../../../src/db/attempt/attempt.ts';
 import { leaseSlots, recordCalls } from '../../../src/db/attempt/slot-lease.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import {
@@ -140,6 +140,18 @@ describe('a call on an instance with a host', () => {
     expect(await outcomesOf([aCall(image)])).toEqual(['claimed']);
   });
 
+  it('holds its slots while its instance registers again, or has left, and frees them when its process is lost', async () => {
+    const box = await aBox(2);
+    const [image, voice] = [await onBox(box), await onBox(box, { name: 'voice' })];
+    const lost = aCall(image, { lease_ms: -6_000 });
+    expect(await outcomesOf([lost, aCall(image)])).toEqual(['claimed', 'claimed']);
+    await joinHost(db, box.owner_project, { name: box.host, slots: 2 });
+    await db('instance').where({ instance_id: image.instance_id }).update({ state: 'deregistered' });
+    expect(await outcomesOf([aCall(voice)])).toEqual(['full']);
+    await loseExpiredAttempts(db);
+    expect(await outcomesOf([aCall(voice), aCall(voice)])).toEqual(['claimed', 'full']);
+  });
+
   it('leases no slot, and those that its instance leased before count until they end', async () => {
     const box = await aBox(16);
     const image = await onBox(box, { host: null, host_slots: null, takes: null, max_concurrency: 64 });
@@ -236,6 +248,9 @@ it('holds no more than its slots under any interleaving of claims and ends, in b
   });
   await Promise.all([calls, changeFleet(fleet, () => isOver)]); // a deadlock rejects one of them
   expect(await listBreaches(db)).toEqual([]);
+  const held = await db('host').select(db.raw('host_held(owner_project, name, slots) as held, name'));
+  const names = new Set(fleet.map(({ host }) => host));
+  expect(held.filter((row) => names.has(row.name) && row.held > 0)).toEqual([]);
   expect(count.claimed).toBeGreaterThan(callers);
   expect(count.full).toBeGreaterThan(0);
 });

@@ -7,12 +7,20 @@ import { queueCall } from '../../../src/db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
 import { deliverSoon } from '../../../src/parts/delivery/deliveries.ts';
 import { createFleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { closeUnstarted, runControls, runStarts } from '../../../src/use-cases/runs/delivery.ts';
 import { createDueWork, watchCapabilities } from '../../../src/use-cases/runs/due-work.ts';
 import { createReconcileRuns } from '../../../src/use-cases/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
-import { anInstance, aProject, aRun, type RunOverrides } from '../../support/factories.ts';
+import {
+  aClaim,
+  anInstance,
+  aProject,
+  aRun,
+  claimAttempt,
+  type RunOverrides,
+} from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';
 import { isWoken, waitForBudget, waitForCapability } from '../../support/waiting.ts';
 
@@ -268,12 +276,8 @@ it('a step that waits for a capability is woken when an instance of it could tak
   expect([await watch(), await isWoken(db, run.run_id, 'a')]).toEqual([1, true]);
 });
 
-it('lines that share a host call no more than it has, and take turns', async () => {
-  const { project_id: owner_project } = await aProject(db);
-  await joinHost(db, owner_project, { name: 'gpu-1', slots: 3 });
-  const box = { owner_project, host: 'gpu-1', host_slots: 3, takes: 1, max_concurrency: 3 };
-  const lines = ['on-host-a', 'on-host-b'];
-  for (const name of lines) await anInstance(db, { ...box, name });
+/** Four calls in the line of each. */
+async function queueFour(lines: readonly string[]) {
   const run = await aStartedRun();
   for (const line of lines) {
     for (let item = 1; item <= 4; item++) {
@@ -282,6 +286,16 @@ it('lines that share a host call no more than it has, and take turns', async () 
       await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, loads: null, asideMs: [0] }));
     }
   }
+  return run;
+}
+
+it('lines that share a host call no more than it has, and take turns', async () => {
+  const { project_id: owner_project } = await aProject(db);
+  await joinHost(db, owner_project, { name: 'gpu-1', slots: 3 });
+  const box = { owner_project, host: 'gpu-1', host_slots: 3, takes: 1, max_concurrency: 3 };
+  const lines = ['on-host-a', 'on-host-b'];
+  for (const name of lines) await anInstance(db, { ...box, name });
+  await queueFour(lines);
   const { fleet, attend } = aServer();
   await fleet.refresh();
   const calledOf = async () => {
@@ -295,4 +309,25 @@ it('lines that share a host call no more than it has, and take turns', async () 
   await db('queued_call').where({ line: 'on-host-a' }).whereNotNull('called_at').delete();
   await attend();
   expect(await calledOf()).toEqual([0, 3]);
+});
+
+it('a line whose calls take several slots is not passed by smaller ones, unless its runs are paused', async () => {
+  const { project_id: owner_project } = await aProject(db);
+  await joinHost(db, owner_project, { name: 'gpu-2', slots: 2 });
+  const box = { owner_project, host: 'gpu-2', host_slots: 2, max_concurrency: 2 };
+  await anInstance(db, { ...box, name: 'large', takes: 2 });
+  const small = await anInstance(db, { ...box, name: 'small', takes: 1 });
+  const direct = { step: null, is_first: true, key: newId('call') };
+  await claimAttempt(db, aClaim({ run_id: '', project_id: owner_project }, small, direct));
+  const run = await queueFour(['large']);
+  await queueFour(['small']);
+  const { fleet, attend } = aServer();
+  await fleet.refresh();
+  const called = () =>
+    db('queued_call').whereIn('line', ['large', 'small']).whereNotNull('called_at').pluck('line');
+  await attend();
+  expect(await called()).toEqual([]);
+  await db('run').where({ run_id: run.run_id }).update({ state: 'paused' });
+  await attend();
+  expect(await called()).toEqual(['small']);
 });

@@ -1,7 +1,8 @@
 /**
  * The room of hosts, shared between the lines of calls that wait for it (call-line.ts), for one round over all lines.
  * Each line sees instances as if the room that other lines have taken were held, so all lines together call no more than
- * a host has. A slot of a host that k lines wait for becomes free for one of them k times less often.
+ * a host has. A slot of a host that k lines wait for becomes free for one of them k times less often. A line whose calls
+ * take several slots keeps the free ones when it is its turn, so that smaller calls of others do not pass it for ever.
  */
 import type { LineRoute } from '../routing/call-line.ts';
 import { slotsOf } from '../routing/estimate.ts';
@@ -93,6 +94,28 @@ export class HostRooms {
       taken.set(host, (taken.get(host) ?? 0) + count * takesOf(instance));
       left -= count;
     }
+  }
+
+  /** Whether a call of the line waits only for more slots of a host than are free. */
+  isShort(at: number): boolean {
+    return this.#shortOf(at).length > 0;
+  }
+
+  /** It is the turn of the line: later ones get no slot of the hosts of which it needs more. */
+  keep(at: number): void {
+    const { taken } = this.#lines[at] as SharingLine;
+    for (const host of this.#shortOf(at)) taken.set(host, Number.POSITIVE_INFINITY);
+  }
+
+  #shortOf(at: number): readonly string[] {
+    const { able } = this.#lines[at] as SharingLine;
+    return able.flatMap((instance) => {
+      const host = hostOf(instance);
+      if (host === null || takesOf(instance) === 1 || instance.breaker_until_ms !== null) return [];
+      const isOwnFree = instance.held < instance.max_concurrency;
+      const room = (instance.host_room ?? 0) - this.#takenByOthers(host, at) / takesOf(instance);
+      return isOwnFree && room < 1 ? [host] : [];
+    });
   }
 
   #takenByOthers(host: string, at: number): number {

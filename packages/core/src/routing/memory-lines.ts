@@ -78,45 +78,42 @@ export class MemoryLines {
 
   /** N3: calls members of the lines of capabilities, as far as slots are free. Lines that share a host take turns. */
   serve(capabilities: ReadonlySet<string>): void {
-    while (this.#inTurn(capabilities).some((line) => this.#callNext(line)));
+    const lines = this.#inTurn();
+    const rooms = new HostRooms(lines);
+    for (const [at, { line, route, members, called }] of lines.entries()) {
+      const asked = { called, nowMs: this.#nowMs() };
+      const waiting = members.length - called;
+      const count = Math.min(waiting, countCallable(route, rooms.instancesOf(at), asked));
+      if (waiting > 0 && count === 0) rooms.keep(at);
+      if (count === 0 || !capabilities.has(route.capability)) continue;
+      rooms.take(at, count);
+      for (let calls = 0; calls < count; calls++) this.#callNext(line);
+    }
   }
 
   /** Lines of a better rank first, then those that were not called for longest. */
-  #inTurn(capabilities: ReadonlySet<string>): readonly string[] {
-    const waiting = [...this.#lines].flatMap(([line, members]) => {
-      const next = nextOf(members);
-      const isAsked = next !== undefined && capabilities.has(next.route.capability);
-      return isAsked ? [{ line, rank: next.rank, turn: this.#turns.get(line) ?? 0 }] : [];
+  #inTurn() {
+    const lines = [...this.#lines].map(([line, members]) => {
+      const { route, rank } = nextOf(members) ?? (members[0] as MemberOfLine);
+      const known = { instances: this.#instancesOf(route.capability).map(withoutSpeed) };
+      const called = members.filter(({ isCalled }) => isCalled).length;
+      return { line, members, route, known, called, rank, turn: this.#turns.get(line) ?? 0 };
     });
-    return waiting.sort((a, b) => a.rank - b.rank || a.turn - b.turn).map(({ line }) => line);
+    return lines.sort((a, b) => a.rank - b.rank || a.turn - b.turn);
   }
 
   #membersOf(line: string): readonly MemberOfLine[] {
     return this.#lines.get(line) ?? [];
   }
 
-  /** @returns whether it called one */
-  #callNext(line: string): boolean {
+  #callNext(line: string): void {
     const next = nextOf(this.#membersOf(line));
-    if (next === undefined) return false;
-    const lines = [...this.#lines].map(([name, members]) => ({
-      name,
-      route: (members[0] as MemberOfLine).route,
-      known: {
-        instances: this.#instancesOf((members[0] as MemberOfLine).route.capability).map(withoutSpeed),
-      },
-      called: members.filter(({ isCalled }) => isCalled).length,
-    }));
-    const at = lines.findIndex(({ name }) => name === line);
-    const instances = new HostRooms(lines).instancesOf(at);
-    const called = lines[at]?.called ?? 0;
-    if (countCallable(next.route, instances, { called, nowMs: this.#nowMs() }) === 0) return false;
+    if (next === undefined) return;
     next.isCalled = true;
     this.#turn += 1;
     this.#turns.set(line, this.#turn);
     this.#served.set(line, Math.max(next.place, this.#served.get(line) ?? 0));
     next.call();
-    return true;
   }
 }
 

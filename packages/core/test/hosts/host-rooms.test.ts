@@ -63,6 +63,26 @@ describe('the lines of a round', () => {
     expect(callAll(lines)).toEqual(counts);
   });
 
+  test('keep free slots for a line in turn that needs more of them', () => {
+    const large = onHost('a', { takes: 2, host_calls: 1, host_room: 0 });
+    const small = onHost('b', { host_room: 1, held: 1 });
+    const rooms = new HostRooms([aLine('a', [large]), aLine('b', [small])]);
+    const callable = () =>
+      countCallable(aLine('b', []).route, rooms.instancesOf(1), { called: 0, nowMs: now });
+    expect([rooms.isShort(0), rooms.isShort(1), callable()]).toEqual([true, false, 1]);
+    rooms.keep(0);
+    expect(callable()).toBe(0);
+  });
+
+  test.each([
+    ['that has room', { takes: 2, host_calls: 1, host_room: 1 }],
+    ['that is full itself', { takes: 2, host_calls: 1, host_room: 0, held: 2 }],
+    ['with an open breaker', { takes: 2, host_calls: 1, host_room: 0, breaker_until_ms: now }],
+    ['whose calls take one slot', { host_room: 0 }],
+  ])('keep nothing for an instance %s', (_, fields) => {
+    expect(new HostRooms([aLine('a', [onHost('a', fields)])]).isShort(0)).toBe(false);
+  });
+
   test('leave instances without hosts as they are', () => {
     const instances = [anInstance('a'), anInstance('b', { held: 1, max_concurrency: 3 })];
     expect(new HostRooms([aLine('a', instances)]).instancesOf(0)).toEqual(instances);

@@ -321,6 +321,16 @@ describe('capabilities on one host', () => {
     },
   );
 
+  test('whose calls take more are not passed for ever by smaller ones', async () => {
+    const large = mocks(2, 2);
+    const { events } = await runLocally(both(10), {}, large);
+    const routed = events.filter(({ type }) => type === 'step.routed');
+    const firstOf = (id: string): number => routed.findIndex(({ step_id }) => step_id === id);
+    const last = routed.map(({ step_id }) => step_id).lastIndexOf('voice');
+    const between = routed.slice(firstOf('voice'), last).filter(({ step_id }) => step_id === 'gpu');
+    expect(between.length).toBeGreaterThan(2);
+  });
+
   test('take turns', async () => {
     const { events } = await runLocally(both(4), {}, mocks());
     const order = events.filter(({ type }) => type === 'step.routed').map(({ step_id }) => step_id);
