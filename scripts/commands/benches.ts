@@ -67,6 +67,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     says: 'how much of a paid call budget rows are, which is the most that escrow could save',
     load: () => import('../../bench/hot-path/escrow.ts'),
   },
+  fleet: {
+    says: 'how long calls wait for models that must be loaded, placed by what is loaded and blindly',
+    load: () => import('../../bench/fleet/main.ts'),
+  },
   holds: {
     says: 'how much of a budget calls can use whose holds grow, beside reservations of the worst case',
     load: () => import('../../bench/holds/main.ts'),

@@ -239,3 +239,39 @@ test('the times of a key are learnt: warm where it is loaded, cold where it is n
     { key: 'b', warm_ms: null, cold_ms: expect.any(Number) },
   ]);
 });
+
+describe('a chat', () => {
+  const reply: Handler = (_, response) =>
+    answer(response, 200, { ok: true, output: { text: 'Hello', finish_reason: 'stop' } });
+  const chat = async (session: { readonly body?: object; readonly headers?: Record<string, string> }) => {
+    const { body = {}, headers = {} } = session;
+    const messages = [{ role: 'user', content: 'Hi' }];
+    const sent = await api.call('/openai/v1/chat/completions', {
+      body: { model: 'model.chat', messages, ...body },
+      headers,
+    });
+    expect(sent.status).toBe(200);
+    const decision = sent.headers.get('x-capstan-decision');
+    return (await send('GET', `/v1/decisions/${decision}`)).body;
+  };
+
+  test('stays where its session was served, by the field of the protocol or a header, whatever these hold', async () => {
+    const options = { name: 'model.chat', max_concurrency: 4 };
+    const [one, two] = [await registerInstance(api, options), await registerInstance(api, options)];
+    fleet.push(one, two);
+    for (const instance of [one, two]) instance.handle = reply;
+    const sessions = [
+      { body: { prompt_cache_key: 'session-1' } },
+      { headers: { 'x-capstan-affinity': '{{ input.messages }} is no expression here' } },
+    ];
+    for (const session of sessions) {
+      const { chosen } = await chat(session);
+      for (let turn = 0; turn < 3; turn++) {
+        const { chosen: again, candidates } = await chat(session);
+        expect(again).toBe(chosen);
+        expect(candidates[0]).toMatchObject({ resident: true });
+      }
+    }
+    expect((await chat({})).candidates[0]).not.toHaveProperty('resident');
+  });
+});

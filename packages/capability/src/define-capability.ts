@@ -7,12 +7,13 @@ import type { PreviousFault } from '@capstan/core/call/wrong-answer';
 import {
   CapabilitySpec,
   CostModel,
-  type Registration,
+  Registration,
   SharedWith,
   WarmUp,
 } from '@capstan/core/contracts/capability';
 import { type Json, type JsonObject, Tags } from '@capstan/core/contracts/primitives';
 import { findCostFaults } from '@capstan/core/money/cost-expressions';
+import { findAffinityFault } from '@capstan/core/residency/affinity-key';
 import { z } from 'zod';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
 import type { CallMedia } from './media/call-media.ts';
@@ -117,6 +118,15 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
   readonly shared_with?: SharedWith;
   /** True: equal inputs, with files of equal bytes, give equivalent results, so steps may cache them. Default false. */
   readonly deterministic?: boolean;
+  /**
+   * A text with expressions over `input`, such as `{{ input.model }}`: the key of what a call needs loaded. Calls with
+   * the same key go to an instance that has it loaded, if that is sooner. Default: nothing is loaded for a call.
+   */
+  readonly affinity?: string;
+  /** How many keys the instance holds loaded at once, at most 64. Default: as many as it reports, else 1. */
+  readonly max_resident?: number;
+  /** The keys that it has loaded now; reported with each answer, heartbeat and `/health`. Default: the router infers them. */
+  readonly resident?: () => readonly string[];
   /** The protocols of models that it speaks itself, such as `openai.chat`. Default: none. */
   readonly protocols?: readonly string[];
   /** A closed connection ends the work and its cost within a second. Default: it does not. */
@@ -145,6 +155,9 @@ export interface Capability {
   readonly settle?: Registration['settle'];
   readonly warm_up?: Registration['warm_up'];
   readonly shared_with?: Registration['shared_with'];
+  readonly max_resident?: Registration['max_resident'];
+  /** The keys that it has loaded now. */
+  resident?(): readonly string[];
   readonly prerequisites: readonly Prerequisite[];
   checkInput(value: unknown): Promise<Checked>;
   checkOutput(value: unknown): Promise<Checked>;
@@ -158,6 +171,7 @@ const Declared = z.object({
   max_concurrency: z.number().int().min(1).max(10_000),
   warm_up: WarmUp.optional(),
   shared_with: SharedWith.optional(),
+  max_resident: Registration.shape.max_resident,
 });
 
 /**
@@ -189,6 +203,8 @@ export function defineCapability<I extends Schema, O extends Schema>(
     prerequisites = [],
     warm_up,
     shared_with,
+    max_resident,
+    resident,
   } = definition;
   const input = compileSchema(definition.input, 'input');
   const output = compileSchema(definition.output, 'output');
@@ -199,12 +215,16 @@ export function defineCapability<I extends Schema, O extends Schema>(
     max_concurrency,
     warm_up,
     shared_with,
+    max_resident,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
   const [fault] = findCostFaults({ cost_model, settle });
   if (fault !== undefined) throw new Error(`capability ${name}: cost_model.${fault.field} ${fault.message}`);
+  const affinityFault = definition.affinity === undefined ? null : findAffinityFault(definition.affinity);
+  if (affinityFault !== null) throw new Error(`capability ${name}: affinity: ${affinityFault}`);
   return {
     ...declared.data,
+    ...(resident === undefined ? {} : { resident }),
     settle,
     prerequisites,
     checkInput: input.check,
@@ -224,6 +244,7 @@ function describe(definition: CapabilityDefinition, input: JsonObject, output: J
     deterministic = false,
     protocols,
     stops = false,
+    affinity,
   } = definition;
   const { notes: _, ...price } = cost_model;
   return {
@@ -236,6 +257,7 @@ function describe(definition: CapabilityDefinition, input: JsonObject, output: J
     ...(deterministic ? { deterministic } : {}),
     ...(protocols === undefined ? {} : { protocols: [...protocols] }),
     ...(stops ? { stops } : {}),
+    ...(affinity === undefined ? {} : { affinity }),
     ...(definition.async === undefined ? {} : { async: definition.async }),
   };
 }

@@ -96,6 +96,13 @@ function readCallFacts(
   };
 }
 
+/** Beside an answer, and in `/health`; nothing where the router infers it. */
+export function residentOf({ resident }: Pick<Capability, 'resident'>): {
+  readonly resident?: readonly string[];
+} {
+  return resident === undefined ? {} : { resident: resident() };
+}
+
 async function perform(
   capability: Capability,
   host: CallHost,
@@ -109,7 +116,8 @@ async function perform(
     const context = { signal, progress, delta, media, cacheDir: host.cacheDir, log };
     const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
     const checked = await capability.checkOutput(output);
-    if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
+    if (checked.ok)
+      return { status: 200, body: { ok: true, output: checked.value, ...residentOf(capability) } };
     const error = `the output does not match its own schema: ${checked.error}`;
     const headers = { 'x-error-code': 'output_invalid' };
     return { status: 422, body: { ok: false, error, ...paidFacts(output) }, headers };

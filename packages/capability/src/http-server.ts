@@ -24,6 +24,7 @@ import {
   type ExecReply,
   failure,
   type InstanceCall,
+  residentOf,
   toLastLine,
 } from './exec-call.ts';
 
@@ -231,7 +232,8 @@ async function answerExec(
 function answerHealth({ capability, queue }: ServerParts): ExecReply {
   const { name, version } = capability.spec;
   const uptime_ms = Math.round(process.uptime() * 1_000);
-  return { status: 200, body: { status: 'ok', name, version, uptime_ms, queue_depth: queue.depth } };
+  const report = { queue_depth: queue.depth, ...residentOf(capability) };
+  return { status: 200, body: { status: 'ok', name, version, uptime_ms, ...report } };
 }
 
 async function answer(

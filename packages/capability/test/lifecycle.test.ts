@@ -65,6 +65,30 @@ describe('registration', () => {
     });
   });
 
+  it('reports what is loaded: at once, with each answer, heartbeat and health', async () => {
+    const loaded = ['sdxl'];
+    const resident = (): readonly string[] => loaded;
+    const keyed = { affinity: '{{ input.text }}', max_resident: 2, resident };
+    const instance = await serve(anEcho(undefined, keyed), env(), { heartbeatIntervalMs: 20 });
+    loaded.unshift('flux');
+    const { body } = await exec(instance, { text: 'flux' });
+    expect(body).toMatchObject({ ok: true, resident: ['flux', 'sdxl'] });
+    const read = async (path: string) => (await fetch(`${instance.endpoint}${path}`)).json();
+    expect(await read('/health')).toMatchObject({ resident: ['flux', 'sdxl'] });
+    expect(await read('/spec')).toMatchObject({ affinity: '{{ input.text }}' });
+    await vi.waitFor(() => expect(router.said.length).toBeGreaterThan(1), deadline);
+    await instance.stop();
+    expect(router.said[0]?.body).toMatchObject({ resident: ['sdxl'], max_resident: 2 });
+    const beat = router.said.filter(({ path }) => path.endsWith('/heartbeat')).at(-1);
+    expect(beat?.body).toMatchObject({ resident: ['flux', 'sdxl'] });
+  });
+
+  it('refuses an affinity that is no expression over the input', () => {
+    expect(() => anEcho(undefined, { affinity: '{{ job.text }}' })).toThrow(
+      /capability echo: affinity: at character/,
+    );
+  });
+
   it('advertises ADVERTISE_URL', async () => {
     const instance = await serve(anEcho(), { ...env(), ADVERTISE_URL: 'http://10.0.0.5:9000/echo/' });
     await instance.stop();

@@ -243,6 +243,7 @@ const defaultTimeout = '5m';
 export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Capability {
   const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic, stops } =
     file;
+  const { affinity, max_resident } = file;
   const { input = kind.defaults.input, output = kind.defaults.output } = file;
   requireSchemas(file, { input, output }, compile);
   requireOnePrice(file, kind, compile);
@@ -257,6 +258,8 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     max_concurrency,
     ...(warm_up === undefined ? {} : { warm_up }),
     ...(shared_with === undefined ? {} : { shared_with }),
+    ...(affinity === undefined ? {} : { affinity }),
+    ...(max_resident === undefined ? {} : { max_resident }),
     deterministic,
     stops,
     ...protocolsOf(file, kind),

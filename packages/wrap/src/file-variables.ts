@@ -158,6 +158,8 @@ const plainKeys: ReadonlySet<string> = new Set([
     'deterministic',
     'stops',
     'shared_with',
+    'affinity',
+    'max_resident',
     'rate_usd',
     'per',
     'every',

@@ -1,7 +1,14 @@
 /** The kinds of wrapped capabilities, and the fields that the files of all kinds have. */
 
-import { SharedWith, WarmUp } from '@capstan/core/contracts/capability';
-import { CapabilityName, Json, JsonObject, Tags, VersionText } from '@capstan/core/contracts/primitives';
+import { Registration, SharedWith, WarmUp } from '@capstan/core/contracts/capability';
+import {
+  Affinity,
+  CapabilityName,
+  Json,
+  JsonObject,
+  Tags,
+  VersionText,
+} from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
 import { FilesPart, noFiles } from './call-files.ts';
@@ -69,6 +76,8 @@ export const common = {
   timeout: Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestTimeoutMs, {
     error: 'a timeout is more than 0 and at most 24h',
   }).optional(),
+  affinity: Affinity.optional(),
+  max_resident: Registration.shape.max_resident,
   deterministic: z.boolean().default(false),
   stops: z.boolean().default(false),
   files: FilesPart.default(noFiles),

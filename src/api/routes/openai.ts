@@ -20,6 +20,7 @@ import {
 } from '@capstan/core/contracts/openai';
 import { refuseField } from '@capstan/core/errors/app-error';
 import type { JsonText } from '@capstan/core/json/text';
+import { toLiteral } from '@capstan/core/residency/affinity-key';
 import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import type { ClientRequest } from '../../use-cases/calls/client-protocol.ts';
@@ -88,11 +89,27 @@ function toConstraints({
   'x-capstan-cache': ttl,
   'x-capstan-timeout': timeoutS = usualTimeoutS,
   'x-capstan-on-budget': on_budget,
+  'x-capstan-affinity': session,
 }: ChatHeaders): Omit<ExecRequest, 'input'> {
   const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
   // Models never call themselves deterministic: the sender of the header still wants the answer.
   const cache = ttl === undefined ? {} : { cache: { ttl_seconds: ttl, insist: true } };
-  return { priority, tags, timeout_ms: Math.ceil(timeoutS * 1_000), on_budget, ...limit, ...cache };
+  const affinity = session === undefined ? {} : { affinity: toLiteral(session) };
+  return {
+    priority,
+    tags,
+    timeout_ms: Math.ceil(timeoutS * 1_000),
+    on_budget,
+    ...limit,
+    ...cache,
+    ...affinity,
+  };
+}
+
+/** OpenAI's own field for prompts that share a prefix. */
+function sessionOf(request: unknown): string | undefined {
+  const key: unknown = Object(request).prompt_cache_key;
+  return typeof key === 'string' && key !== '' ? key.slice(0, 1_024) : undefined;
 }
 
 /** @param user whose call it is, by the protocol's own field */
@@ -102,13 +119,14 @@ export function toOrder<Request>(
   user: string | null | undefined,
 ): OpenAiOrder<Request> {
   const { caller, headers, bytes, signal, setHeader } = call;
+  const session = headers['x-capstan-affinity'] ?? sessionOf(request);
   return {
     client: toClient(call),
     keepAliveMs: toMs(headers['x-capstan-keep-alive']),
     idleMs: toMs(headers['x-capstan-idle-timeout']),
     caller: callingKeyOf(caller, headers, user),
     request,
-    constraints: toConstraints(headers),
+    constraints: toConstraints({ ...headers, 'x-capstan-affinity': session }),
     idempotency: readIdempotency(headers, bytes),
     signal,
     onNotKept: (reason) => setHeader('X-Capstan-Not-Kept', reason),

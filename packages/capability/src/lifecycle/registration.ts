@@ -40,13 +40,21 @@ function startHeartbeat(
 
 export type Registrable = Pick<
   Capability,
-  'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with'
+  | 'spec'
+  | 'cost_model'
+  | 'tags'
+  | 'max_concurrency'
+  | 'settle'
+  | 'warm_up'
+  | 'shared_with'
+  | 'max_resident'
+  | 'resident'
 >;
 
 interface RouterClient {
   /** @throws Error unless the router answered 2xx, like the other methods */
   register(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
-  heartbeat(name: string, endpoint: string, queueDepth: number | undefined): Promise<void>;
+  heartbeat(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
   deregister(name: string, endpoint: string): Promise<void>;
 }
 
@@ -92,17 +100,17 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
 
   return {
     register: ({ spec, cost_model, tags, max_concurrency, settle, ...optional }, endpoint, queue_depth) => {
-      const { warm_up, shared_with } = optional;
+      const { warm_up, shared_with, max_resident } = optional;
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
       const always = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
-      const body = { ...always, warm_up, shared_with };
+      const body = { ...always, warm_up, shared_with, max_resident, resident: optional.resident?.() };
       const sent = settle === 'reported' ? { ...body, settle } : body;
       return call('POST', base, { body: sent, limitMs: timeoutMs.register });
     },
-    heartbeat: (name, endpoint, queue_depth) =>
+    heartbeat: ({ spec: { name }, resident }, endpoint, queue_depth) =>
       call('POST', `${base}/${name}/heartbeat`, {
-        body: { endpoint, queue_depth },
+        body: { endpoint, queue_depth, resident: resident?.() },
         limitMs: timeoutMs.heartbeat,
       }),
     deregister: (name, endpoint) =>
@@ -143,7 +151,7 @@ async function registered(
   options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
   const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
   const beat = async (): Promise<void> => {
-    if (isServing()) await router.heartbeat(name, endpoint, queueDepth());
+    if (isServing()) await router.heartbeat(facts, endpoint, queueDepth());
   };
   const heartbeat = startHeartbeat(beat, intervalMs, options.print);
   options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);

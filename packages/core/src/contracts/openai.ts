@@ -110,6 +110,10 @@ export const ChatHeaders = z.object({
     .pipe(Tags)
     .optional()
     .meta({ description: 'Tags that the instance must have, separated by commas.' }),
+  'x-capstan-affinity': z.string().min(1).max(1_024).optional().meta({
+    description:
+      'The session of the call: calls with the same text go to an instance that has its prompt in a cache, if that is sooner. Default: `prompt_cache_key` of the body, else the key that the model declares.',
+  }),
   'x-capstan-keep-alive': seconds.optional().meta({
     description:
       'Seconds of silence after which a stream gets bytes that programs skip. They begin the answer, so that a later error has no status of its own.',

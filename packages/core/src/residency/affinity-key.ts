@@ -8,6 +8,11 @@ import { toKey } from './residency.ts';
 /** The key by the text of an expression; null: the input has none. */
 export type KeyOfInput = (text: string) => string | null;
 
+/** The text of a caller as a key, whatever it holds: none of it is an expression. */
+export function toLiteral(text: string): string {
+  return text.replaceAll('{{', '{ {');
+}
+
 /** What is wrong with the text of an affinity; null: nothing. */
 export function findAffinityFault(text: string): string | null {
   return findInputFault(text, 'template');

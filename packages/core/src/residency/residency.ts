@@ -14,7 +14,6 @@
 import { longestAffinityKey, mostResident } from '../contracts/limits.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { canonicalJson } from '../json/values.ts';
-import { tieHash } from '../routing/ranking.ts';
 import type { InstanceSnapshot, Residency, RouteRequest } from '../routing/types.ts';
 
 /** W2 */
@@ -40,13 +39,15 @@ export function toKey(value: Json | undefined): string | null {
 
 /** 128 bits, not for secrets: equal prefixes need equal keys, in every process. */
 function hashText(text: string): string {
-  let hash = '';
-  for (let part = 1; part <= 4; part++) {
-    let state = part;
-    for (let at = 0; at < text.length; at += 8) state = tieHash(state, text.slice(at, at + 8));
-    hash += state.toString(16).padStart(8, '0');
+  let [a, b, c, d] = [0x811c9dc5, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f];
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ code, 0x85ebca77) ^ (a >>> 15);
+    c = Math.imul(c ^ code, 0x9e3779b1) ^ (b >>> 13);
+    d = Math.imul(d ^ code, 0xc2b2ae3d) ^ (c >>> 16);
   }
-  return hash;
+  return [a, b, c, d].map((part) => (part >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
 type HolderOfKeys = Pick<InstanceSnapshot, 'resident' | 'distrusted'>;

@@ -1,0 +1,53 @@
+/** What placing by what is loaded has to show, beside a choice that knows nothing of it. */
+import type { Live } from './live.ts';
+import { type Played, percentile } from './simulate.ts';
+
+type Row = Omit<Played, 'worstModelS'>;
+
+function p95({ waits }: Row): number {
+  return percentile(waits, 0.95);
+}
+
+/** Of the 95th percentile of waiting, beside the blind choice. */
+const mostWaiting = { 32: 0.2, 16: 0.5 } as const;
+
+function ofPair(name: string, row: Row, blind: Row): string[] {
+  const { instances, reports } = row.setting;
+  if (reports === 'wrong') return p95(row) > 1.05 * p95(blind) ? [`${name}: no worse than blind`] : [];
+  const most = mostWaiting[instances as keyof typeof mostWaiting];
+  const bars: readonly (readonly [what: string, isMet: boolean])[] = [
+    [`waits at most ${most} times as long`, p95(row) <= most * p95(blind)],
+    ['half of the cold calls', row.cold <= 0.5 * blind.cold],
+    ['no more time of instances', row.busyS <= blind.busyS],
+  ];
+  return bars.flatMap(([what, isMet]) => (isMet ? [] : [`${name}: ${what}`]));
+}
+
+/** No model waits longer than any does with the blind choice. */
+function starved(name: string, row: Played, blind: Played): string[] {
+  return row.worstModelS > blind.worstModelS * 1.6 ? [`${name}: a model starves`] : [];
+}
+
+function nameOf({ setting }: Row): string {
+  return `${setting.instances} instances, load ${setting.load}, ${setting.choice}, reports ${setting.reports}`;
+}
+
+/** @returns a line for each bar that is missed. @param rows several seeds of each setting are one row */
+export function findMissedBars(rows: readonly Played[], live: readonly Live[]): string[] {
+  const blindOf = <One extends Row>(all: readonly One[], { setting }: Row): One | undefined =>
+    all.find((one) => one.setting.choice === 'blind' && one.setting.instances === setting.instances);
+  return [
+    ...rows.flatMap((row) => {
+      const blind = blindOf(rows, row);
+      if (blind === undefined || blind === row) return [];
+      return [...ofPair(nameOf(row), row, blind), ...starved(nameOf(row), row, blind)];
+    }),
+    ...live.flatMap((row) => {
+      const blind = blindOf(live, row);
+      const twice = row.twice === 0 ? [] : [`${nameOf(row)}, live: ${row.twice} calls on a box that had one`];
+      return blind === undefined || blind === row
+        ? twice
+        : [...twice, ...ofPair(`${nameOf(row)}, live`, row, blind)];
+    }),
+  ];
+}

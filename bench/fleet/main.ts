@@ -1,0 +1,117 @@
+/**
+ * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
+ * [--seeds N] [--speed N] [--only simulated,live]`. Requests for image models arrive at random in the order of a trace,
+ * on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each: the whole trace through the choice and the
+ * lines of the router in virtual time, and an hour of it, sped up, through the claims of a real server on boxes that load.
+ * Without files, requests are drawn from distributions that were fitted to a public trace. Exit code 1 when a bar is
+ * missed.
+ */
+import { parseArgs } from 'node:util';
+import { startCapstan } from '../router/stack.ts';
+import { type Place, runBench, say } from '../shared/run-bench.ts';
+import { startDatabase } from '../shared/start-database.ts';
+import { findMissedBars } from './bars.ts';
+import { type Live, playLive } from './live.ts';
+import { type Played, percentile, type Reports, type Setting, simulate } from './simulate.ts';
+import { createTrace, type Trace } from './trace.ts';
+
+const { values: options } = parseArgs({
+  options: {
+    traffic: { type: 'string' },
+    loads: { type: 'string' },
+    seeds: { type: 'string', default: '5' },
+    speed: { type: 'string', default: '60' },
+    only: { type: 'string', default: 'simulated,live' },
+  },
+});
+const parts: ReadonlySet<string> = new Set(options.only.split(','));
+const fleets = [
+  { instances: 32, load: 0.7 },
+  { instances: 16, load: 0.5 },
+] as const;
+const choices: readonly { readonly choice: Setting['choice']; readonly reports: Reports }[] = [
+  { choice: 'blind', reports: 'none' },
+  { choice: 'resident', reports: 'none' },
+  { choice: 'resident', reports: 'right' },
+  { choice: 'resident', reports: 'wrong' },
+];
+
+const columns =
+  'part | instances | load | choice | reports | cold | waiting, s: median | 95 of 100 | longest | longest 95 of 100 of a model | busy, h | twice | sent again';
+
+function show(part: string, row: Omit<Played, 'worstModelS'> & Partial<Played & Live>): string {
+  const { instances, load, choice, reports } = row.setting;
+  const seconds = (part: number): string => percentile(row.waits, part).toFixed(0);
+  return [
+    part,
+    String(instances),
+    String(load),
+    choice,
+    reports,
+    `${(100 * row.cold).toFixed(1)} %`,
+    seconds(0.5),
+    seconds(0.95),
+    seconds(1),
+    row.worstModelS?.toFixed(0) ?? '',
+    (row.busyS / 3_600).toFixed(1),
+    String(row.twice ?? ''),
+    String(row.again ?? ''),
+  ].join(' | ');
+}
+
+/** Several seeds together. */
+function merge(rows: readonly Played[]): Played {
+  const [first] = rows as readonly [Played];
+  const mean = (value: (row: Played) => number): number =>
+    rows.reduce((sum, row) => sum + value(row), 0) / rows.length;
+  return {
+    setting: first.setting,
+    waits: rows.flatMap(({ waits }) => waits),
+    cold: mean(({ cold }) => cold),
+    busyS: mean(({ busyS }) => busyS),
+    worstModelS: mean(({ worstModelS }) => worstModelS),
+  };
+}
+
+function playSimulated(trace: Trace): Played[] {
+  return fleets.flatMap((fleet) =>
+    choices.map((choice) => {
+      const seeds = Array.from({ length: Number(options.seeds) }, (_, at) => at + 1);
+      const row = merge(seeds.map((seed) => simulate(trace, { ...fleet, ...choice, seed })));
+      say(show('simulated', row));
+      return row;
+    }),
+  );
+}
+
+async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]> {
+  process.env.ALLOWED_CIDRS = '0.0.0.0/0'; // the boxes have an address of this machine
+  const server = await startCapstan(place, await startDatabase(place));
+  const speed = Number(options.speed);
+  const rows: Live[] = [];
+  for (const { instances, load } of fleets) {
+    const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
+    const hour = requests.slice(0, Math.round((3_600 * instances * load) / meanS));
+    for (const choice of ['blind', 'resident'] as const) {
+      const setting: Setting = { instances, load, choice, reports: 'none', seed: 1 };
+      const row = await playLive(server, { requests: hour, loads }, { setting, speed });
+      rows.push(row);
+      say(show(`an hour, ${speed} times as fast`, row));
+    }
+  }
+  return rows;
+}
+
+async function bench(place: Place): Promise<boolean> {
+  const { traffic, loads } = options;
+  const files = traffic === undefined || loads === undefined ? null : { traffic, loads };
+  const trace = createTrace(files, { seed: 7 });
+  say(columns);
+  const rows = parts.has('simulated') ? playSimulated(trace) : [];
+  const live = parts.has('live') ? await playAll(place, trace) : [];
+  const missed = findMissedBars(rows, live);
+  for (const bar of missed) say(`missed: ${bar}`);
+  return missed.length === 0;
+}
+
+await runBench(bench);
