@@ -62,6 +62,13 @@ type Capability[In, Out any] struct {
 	// Only for a free capability. WarmUpTimeout is a minute by default.
 	WarmUp        *In
 	WarmUpTimeout time.Duration
+	// Affinity is the key of what a call needs loaded, such as "{{ input.model }}": calls with the same
+	// key go to an instance that has it loaded, if that is sooner.
+	Affinity string
+	// MaxResident is how many keys the instance holds loaded at once; 0: as many as it reports.
+	MaxResident int
+	// Resident returns the keys that are loaded now; nil: the router infers them.
+	Resident func() []string
 	// Exec does the work. Its context ends when the caller leaves or the instance has to stop.
 	// A Failure chooses the status of the answer; any other error is answered 422.
 	Exec func(ctx context.Context, call *Call, in In) (Out, error)
@@ -326,10 +333,10 @@ func (i *instance[In, Out]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
 		fail(w, &Failure{Status: 405, Message: r.URL.Path + " answers " + method + " only"})
 	case r.URL.Path == "/health":
-		answer(w, 200, map[string]any{
+		answer(w, 200, i.report(map[string]any{
 			"status": "ok", "name": i.Name, "version": i.Version,
 			"uptime_ms": time.Since(i.started).Milliseconds(), "queue_depth": i.depth.Load(),
-		})
+		}))
 	case r.URL.Path == "/spec":
 		spec := map[string]any{
 			"name": i.Name, "version": i.Version, "description": i.Description, "cost_model": i.cost(),
@@ -337,6 +344,9 @@ func (i *instance[In, Out]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if i.Deterministic {
 			spec["deterministic"] = true
+		}
+		if i.Affinity != "" {
+			spec["affinity"] = i.Affinity
 		}
 		answer(w, 200, spec)
 	default:
@@ -363,7 +373,7 @@ func (i *instance[In, Out]) exec(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	reply := &lines{w: w, isWanted: strings.Contains(r.Header.Get("Accept"), "application/x-ndjson")}
+	reply := &lines{w: w, report: i.report, isWanted: strings.Contains(r.Header.Get("Accept"), "application/x-ndjson")}
 	out, err := i.perform(r, in, reply)
 	if err != nil && i.abort.Err() != nil {
 		err = &Failure{Status: 503, Message: "the instance is stopping"}
@@ -408,6 +418,7 @@ type lines struct {
 	isWanted bool
 	hasBegun bool
 	hasEnded bool
+	report   func(map[string]any) map[string]any // adds what is loaded to the answer
 }
 
 func (l *lines) tell(line any) {
@@ -430,9 +441,9 @@ func (l *lines) end(out any, err error) {
 	l.hasEnded = true
 	switch {
 	case err == nil && !l.hasBegun:
-		answer(l.w, 200, map[string]any{"ok": true, "output": out})
+		answer(l.w, 200, l.report(map[string]any{"ok": true, "output": out}))
 	case err == nil:
-		_ = json.NewEncoder(l.w).Encode(map[string]any{"ok": true, "output": out})
+		_ = json.NewEncoder(l.w).Encode(l.report(map[string]any{"ok": true, "output": out}))
 	case !l.hasBegun:
 		fail(l.w, err)
 	default: // the status 200 is sent already
@@ -527,7 +538,7 @@ func (r *router) register(ctx context.Context, facts map[string]any) error {
 	}
 }
 
-func (r *router) beat(ctx context.Context, facts map[string]any, depth func() int64) {
+func (r *router) beat(ctx context.Context, facts map[string]any, report func() map[string]any) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
@@ -536,7 +547,8 @@ func (r *router) beat(ctx context.Context, facts map[string]any, depth func() in
 		case <-ctx.Done():
 			return
 		}
-		body := map[string]any{"endpoint": r.endpoint, "queue_depth": depth()}
+		body := report()
+		body["endpoint"] = r.endpoint
 		err := r.send(ctx, "POST", "/"+r.name+"/heartbeat", body)
 		var refused *Failure
 		if errors.As(err, &refused) && refused.Status == 404 {
@@ -641,6 +653,10 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 		"spec_url": endpoint + "/spec", "health_url": endpoint + "/health",
 		"cost_model": i.cost(), "tags": i.Tags, "max_concurrency": i.MaxConcurrency,
 	}
+	if i.MaxResident > 0 {
+		facts["max_resident"] = i.MaxResident
+	}
+	facts = i.report(facts)
 	if i.WarmUp != nil {
 		facts["warm_up"] = i.warmUp()
 	}
@@ -652,7 +668,7 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 	}
 	if ctx.Err() == nil {
 		logger.Printf("register: %s %s at %s as %s", i.Name, i.Version, r.base, endpoint)
-		r.beat(ctx, facts, i.depth.Load)
+		r.beat(ctx, facts, func() map[string]any { return i.report(map[string]any{"queue_depth": i.depth.Load()}) })
 	}
 	if err := r.send(context.Background(), "DELETE", "/"+i.Name, map[string]any{"endpoint": endpoint}); err != nil {
 		logger.Printf("deregistration failed, ignored: %v", err)
@@ -660,6 +676,14 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 		logger.Print("stop: deregistered")
 	}
 	return nil
+}
+
+// report adds the keys that are loaded now.
+func (c Capability[In, Out]) report(body map[string]any) map[string]any {
+	if c.Resident != nil {
+		body["resident"] = c.Resident()
+	}
+	return body
 }
 
 func (c Capability[In, Out]) warmUp() map[string]any {

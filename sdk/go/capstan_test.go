@@ -65,6 +65,26 @@ func TestTheWarmUpIsAnInputWithALimit(t *testing.T) {
 	}
 }
 
+func TestWhatIsLoadedIsDeclaredAndReported(t *testing.T) {
+	c := Capability[order, receipt]{Name: "order", Version: "1", Description: "Orders.", Exec: count}
+	c.Affinity, c.Resident = "{{ input.notes.model }}", func() []string { return []string{"sdxl"} }
+	server := httptest.NewServer(newInstance(c, context.Background()))
+	t.Cleanup(server.Close)
+	for path, want := range map[string]string{"/spec": `"affinity":"{{ input.notes.model }}"`, "/health": `"resident":["sdxl"]`} {
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s: got %s", path, text)
+		}
+	}
+	if _, text := post(t, server.URL, `{"parts":[]}`, ""); text != `{"ok":true,"output":{"parts":0},"resident":["sdxl"]}` {
+		t.Errorf("got %s", text)
+	}
+}
+
 func TestTypesAreSchemas(t *testing.T) {
 	text, _ := json.Marshal(schemaOf(reflect.TypeFor[order]()))
 	want := `{"additionalProperties":false,"properties":{` +

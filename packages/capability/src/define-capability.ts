@@ -218,10 +218,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     max_resident,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
-  const [fault] = findCostFaults({ cost_model, settle });
-  if (fault !== undefined) throw new Error(`capability ${name}: cost_model.${fault.field} ${fault.message}`);
-  const affinityFault = definition.affinity === undefined ? null : findAffinityFault(definition.affinity);
-  if (affinityFault !== null) throw new Error(`capability ${name}: affinity: ${affinityFault}`);
+  requireExpressions({ ...definition, settle });
   return {
     ...declared.data,
     ...(resident === undefined ? {} : { resident }),
@@ -232,6 +229,19 @@ export function defineCapability<I extends Schema, O extends Schema>(
     // `checkInput` has validated the value against I.
     exec: async (value, context) => definition.exec(value as InputOf<I>, context),
   };
+}
+
+/** @throws Error that names the first text that is no expression over the input */
+function requireExpressions({
+  name,
+  cost_model,
+  settle,
+  affinity,
+}: Pick<CapabilityDefinition, 'name' | 'cost_model' | 'affinity'> & Pick<Registration, 'settle'>): void {
+  const [fault] = findCostFaults({ cost_model, settle });
+  if (fault !== undefined) throw new Error(`capability ${name}: cost_model.${fault.field} ${fault.message}`);
+  const message = affinity === undefined ? null : findAffinityFault(affinity);
+  if (message !== null) throw new Error(`capability ${name}: affinity: ${message}`);
 }
 
 /** Answer of `GET /spec`. */

@@ -48,12 +48,17 @@ class Capability(Generic[Given, Result]):
         settle: Literal["computed", "reported"] = "computed",
         warm_up: Mapping[str, Any] | None = None,
         answers_later: Literal["held", "freed"] | None = None,
+        affinity: str | None = None,
+        max_resident: int | None = None,
+        resident: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         """See `capability`."""
         if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", name) is None:
             raise ValueError(f"the name {name!r} has other characters than letters, digits, . _ -")
         if not 1 <= max_concurrency <= 10_000:
             raise ValueError(f"max_concurrency is {max_concurrency}; allowed are 1 to 10,000")
+        if max_resident is not None and not 1 <= max_resident <= 64:
+            raise ValueError(f"max_resident is {max_resident}; allowed are 1 to 64")
         self.work = work
         self.name = name
         self.version = version
@@ -63,6 +68,8 @@ class Capability(Generic[Given, Result]):
         self.setup = setup
         self.settle = settle
         self.warm_up = warm_up
+        self.max_resident = max_resident
+        self._resident = resident
         self.is_async = inspect.iscoroutinefunction(work)
         kind, rate = ("free", 0.0) if cost == "free" else cost
         self.cost_model = {"type": kind, "rate_usd": rate}
@@ -81,10 +88,16 @@ class Capability(Generic[Given, Result]):
             self.spec["deterministic"] = True
         if answers_later is not None:
             self.spec["async"] = {"slot": answers_later}
+        if affinity is not None:
+            self.spec["affinity"] = affinity
 
     def __call__(self, *given: Given.args, **named: Given.kwargs) -> Result:
         """Call the function itself, for example in a unit test."""
         return self.work(*given, **named)
+
+    def report(self) -> dict[str, Any]:
+        """Return the keys that are loaded now, as reports have them; nothing if the router infers them."""
+        return {} if self._resident is None else {"resident": list(self._resident())}
 
     def read(self, body: bytes) -> Any:
         """Parse an input; raise CallFailure 422 that names the wrong fields."""
@@ -132,6 +145,9 @@ def capability(
     settle: Literal["computed", "reported"] = "computed",
     warm_up: Mapping[str, Any] | None = None,
     answers_later: Literal["held", "freed"] | None = None,
+    affinity: str | None = None,
+    max_resident: int | None = None,
+    resident: Callable[[], Sequence[str]] | None = None,
 ) -> Callable[[Callable[Given, Result]], Capability[Given, Result]]:
     """Make a capability of a function `(job: In, call: Call) -> Out`; `call` may be left out.
 
@@ -148,6 +164,10 @@ def capability(
     :param settle: ``reported``: a success costs the `cost_usd` of its output
     :param answers_later: calls may be answered later, by `later` and `send_result`; whether a call
         keeps its slot until then (``held``) or frees it (``freed``)
+    :param affinity: the key of what a call needs loaded, such as ``{{ input.model }}``: calls with
+        the same key go to an instance that has it loaded, if that is sooner
+    :param max_resident: keys that the instance holds loaded at once; default: as many as it reports
+    :param resident: returns the keys that are loaded now; default: the router infers them
     :param warm_up: ``{"input": …, "timeout_s": 60}``: a call that the router makes before others
     """
 
@@ -166,6 +186,9 @@ def capability(
             settle=settle,
             warm_up=warm_up,
             answers_later=answers_later,
+            affinity=affinity,
+            max_resident=max_resident,
+            resident=resident,
         )
 
     return decorate

@@ -114,7 +114,10 @@ class _Router:
             "max_concurrency": capability.max_concurrency,
             "queue_depth": self._instance.queue_depth,
             "settle": capability.settle,
+            **capability.report(),
         }
+        if capability.max_resident is not None:
+            body["max_resident"] = capability.max_resident
         if capability.warm_up is not None:
             body["warm_up"] = capability.warm_up
         if self._shared_with is not None:
@@ -122,7 +125,8 @@ class _Router:
         await self._send("POST", self._url, body, 30)
 
     async def heartbeat(self) -> None:
-        body = {"endpoint": self._endpoint, "queue_depth": self._instance.queue_depth}
+        report = self._instance.capability.report()
+        body = {"endpoint": self._endpoint, "queue_depth": self._instance.queue_depth, **report}
         await self._send("POST", f"{self._own}/heartbeat", body, 10)
 
     async def deregister(self) -> None:

@@ -134,6 +134,7 @@ class Instance:
                 "version": self.capability.version,
                 "uptime_ms": round((time.monotonic() - _STARTED) * 1000),
                 "queue_depth": self.queue_depth,
+                **self.capability.report(),
             }
         )
 
@@ -198,7 +199,8 @@ class Instance:
                     result = await self.capability.start(job, call)
                 else:
                     result = await in_thread(lambda: self.capability.start(job, call))
-            return Answer(200, {"ok": True, "output": self.capability.write(result)})
+            output = self.capability.write(result)
+            return Answer(200, {"ok": True, "output": output, **self.capability.report()})
         except AnswerLater:
             return Answer(202, {"ok": True})
         except Exception as error:

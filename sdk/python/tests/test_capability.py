@@ -84,6 +84,21 @@ class Point:
     y: int = 0
 
 
+def test_what_is_loaded_is_declared_and_reported() -> None:
+    loaded = ["sdxl"]
+
+    @capability(name="image", version="1", affinity="{{ input.x }}", max_resident=2, resident=lambda: loaded)
+    def image(job: Point) -> Point:
+        return job
+
+    assert image.spec["affinity"] == "{{ input.x }}"
+    assert image.report() == {"resident": ["sdxl"]}
+    loaded.append("flux")
+    assert image.report() == {"resident": ["sdxl", "flux"]}
+    with pytest.raises(ValueError, match="max_resident is 65; allowed are 1 to 64"):
+        capability(name="image", version="1", max_resident=65)(lambda job: job)
+
+
 def test_dataclasses_are_types_too_and_the_call_may_be_left_out() -> None:
     @capability(name="mirror", version="1", deterministic=True)
     def mirror(job: Point) -> Point:
