@@ -31,14 +31,12 @@ function testsOf(folder: string): string {
   return folder.replace(/^core/, 'packages/core/test');
 }
 
-/** Beside the tests of the folder itself, the quick ones first; the rest of packages/core/test does not cover these folders. */
-const furtherTests = [
-  ...coreFolders.map(testsOf),
-  'packages/core/test/definition/retry-settings.test.ts',
-  'packages/core/test/fleet/instance-states.test.ts',
-  'packages/core/test/received/workflow-messages.test.ts',
-  'packages/core/test/mock-run',
-];
+const allTests = 'packages/core/test';
+/** Of a test that works through these rules, although it imports none of them. */
+const throughOthers = /\/(?:mock-run|received)\//;
+const importsRules = new RegExp(
+  `/src/(?:${coreFolders.map((folder) => folder.replace(/^core\//, '')).join('|')})/`,
+);
 const lastTests = ['test/conformance/local.test.ts', 'scripts/mutants/last.test.ts'];
 const hangsAfterMs = 90_000;
 
@@ -74,12 +72,13 @@ function makeMutants(): Made {
   return { mutants, code };
 }
 
+/** Those of the folders first, which are the quick ones. */
 function listTests(folders: readonly string[]): string[] {
-  const own = folders.map(testsOf);
-  const files = [...own, ...furtherTests].flatMap((path) =>
-    path.endsWith('.test.ts') ? [path] : listFiles(path, '.test.ts'),
+  const own = [...folders, ...coreFolders].flatMap((folder) => listFiles(testsOf(folder), '.test.ts'));
+  const others = listFiles(allTests, '.test.ts').filter(
+    (file) => throughOthers.test(file) || importsRules.test(readFileSync(file, 'utf8')),
   );
-  return [...new Set([...files, ...lastTests])].map((file) => resolve(file));
+  return [...new Set([...own, ...others, ...lastTests])].map((file) => resolve(file));
 }
 
 async function watch(child: ReturnType<typeof spawn>, lines: string): Promise<void> {
