@@ -22,7 +22,7 @@ const busy: Instance = {
   queue_depth: 0,
   duration_ms: 1_500,
   success_rate: 0.9,
-  recent_calls: { succeeded: 9, failed: 1 },
+  recent_calls: { succeeded: 32.4, failed: 0 },
   breaker: { state: 'closed', until: null },
   settle: 'computed',
   spec_digest: null,
@@ -36,6 +36,7 @@ const quarantined: Instance = {
   state: 'quarantined',
   reason: 'its /spec does not answer',
   in_flight: 0,
+  recent_calls: { succeeded: 0, failed: 0 },
 };
 
 /** Answers the two questions of the command; \`isAway\`: from then on, none. */
@@ -73,10 +74,10 @@ test('shows what each instance does, what it cost today, and why it gets no call
     /CAPABILITY +STATE +BUSY +PRICE +QUEUE +SPEED +SUCCEEDED +TODAY +TAGS +ENDPOINT +REASON/,
   );
   expect(first).toMatch(
-    /upscale@1.0.0 .*up +▮▮▯▯ 2\/4 +\$0.0004\/s +0 +1.5s +90 % +\$0.25 +gpu a +http:\/\/gpu:8000/,
+    /upscale@1.0.0 .*up +▮▮▯▯ 2\/4 +\$0.0004\/s +0 +1.5s +100 % +\$0.25 +gpu a +http:\/\/gpu:8000/,
   );
   expect(second).toMatch(
-    /quarantined +▯▯▯▯ 0\/4 .* \$0 +gpu a +http:\/\/desk:8000 +its \/spec does not answer/,
+    /quarantined +▯▯▯▯ 0\/4 +\$0.0004\/s +0 +1.5s +\$0 +gpu a +http:\/\/desk:8000 +its \/spec does not answer/,
   );
   expect(seen.stderr).toBe('2 instances, 1 up, 1 busy; $0.25 today\n');
 });

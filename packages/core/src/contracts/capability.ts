@@ -343,9 +343,9 @@ export const Instance = z
     queue_depth: z.number().int().nullable(),
     /** Moving average of successful calls; null before the first. */
     duration_ms: z.number().nullable(),
-    /** Share of recent calls that succeeded; 9 of 10 is assumed before the first call. */
+    /** The success that the router expects of the next call: at most 0.9, which it assumes before the first one. */
     success_rate: z.number(),
-    /** The calls behind that share; older ones weigh less. */
+    /** Recent calls, by their ends; older ones weigh less. */
     recent_calls: z.strictObject({ succeeded: z.number(), failed: z.number() }),
     breaker: Breaker,
     /** Absent: it is not drained. */

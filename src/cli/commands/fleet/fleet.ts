@@ -72,7 +72,7 @@ function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instance
     ['PRICE', ({ cost_model }) => formatPrice(cost_model), 'right'],
     ['QUEUE', 'queue_depth', 'right'],
     ['SPEED', ({ duration_ms: ms }) => (ms === null ? '' : formatDuration(ms)), 'right'],
-    ['SUCCEEDED', ({ success_rate }) => `${Math.round(success_rate * 100)} %`, 'right'],
+    ['SUCCEEDED', formatSuccess, 'right'],
     ['TODAY', ({ endpoint }) => formatUsd(costs.get(endpoint) ?? 0), 'right'],
     ['TAGS', ({ tags }) => tags.join(' '), 'shrinks'],
     ['ENDPOINT', 'endpoint', 'shrinks'],
@@ -80,6 +80,12 @@ function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instance
     ...ownerColumn(instances),
     ['REASON', formatReason, 'shrinks'],
   ];
+}
+
+/** Of its recent calls; empty before the first one. */
+function formatSuccess({ recent_calls: { succeeded, failed } }: Instance): string {
+  const all = succeeded + failed;
+  return all === 0 ? '' : `${Math.round((succeeded / all) * 100)} %`;
 }
 
 function describeSum({ instances, costs, hasMore }: FleetPicture): string {
