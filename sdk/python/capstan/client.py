@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
+from urllib.parse import quote
 
 import httpx2 as httpx
 from typing_extensions import NotRequired
@@ -358,11 +359,14 @@ class Capstan:
                 return reviews
             query["cursor"] = page["next_cursor"]
 
-    def decide(self, review: Review, action: str, **fields: Any) -> Review:
+    def decide(self, review: Review | str, action: str, **fields: Any) -> Review:
         """Decide a review as it was read: raise CapstanError if it has changed since.
 
+        :param review: as ``reviews()`` returns it, or its id: then as it is now
         :param fields: those of the action, such as `input` for ``edit``
         """
+        if isinstance(review, str):
+            review = cast(Review, self._send("GET", f"/v1/reviews/{quote(review, safe='')}"))
         address = f"/v1/reviews/{review['review_id']}/decision"
         headers = {"if-match": f'"{review["version"]}"'}
         body = {"action": action, **fields}

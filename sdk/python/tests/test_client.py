@@ -146,6 +146,15 @@ def test_a_log_continues_where_its_connection_broke(server: FakeServer, capstan:
     ]
 
 
+def test_a_review_is_decided_by_its_id_as_it_is_now(server: FakeServer, capstan: Capstan) -> None:
+    review = {"review_id": "rev_1", "version": 4, "state": "open"}
+    server.answer = lambda request: as_json(200, review)
+    capstan.decide("rev_1", "approve")
+    read, decided = server.requests
+    assert (read.method, read.path) == ("GET", "/v1/reviews/rev_1")
+    assert decided.headers["if-match"] == '"4"'
+
+
 def test_a_review_is_decided_as_it_was_read(server: FakeServer, capstan: Capstan) -> None:
     review = {"review_id": "v", "version": 3, "actions": ["approve"]}
 
