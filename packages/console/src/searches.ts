@@ -26,6 +26,8 @@ export const awaitings: readonly Awaiting[] = [
   'callback',
   'event',
 ];
+/** Of runs that another run repeats: without them, or only those. */
+export const repeats = ['none', 'only'] as const;
 export const reviewKinds: readonly ReviewKind[] = ['escalation', 'skill', 'budget', 'ops', 'step'];
 export const costPeriods: readonly CostPeriod[] = [
   'day',
@@ -62,6 +64,7 @@ export function runsSearch(raw: RawSearch) {
   return loose({
     state: oneIn(raw, 'state', runStates),
     awaiting: oneIn(raw, 'awaiting', awaitings),
+    superseded: oneIn(raw, 'superseded', repeats),
     pipeline: textIn(raw, 'pipeline'),
     label: textIn(raw, 'label'),
     since: textIn(raw, 'since'),

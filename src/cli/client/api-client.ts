@@ -15,8 +15,11 @@ export interface ApiAnswer<Value> {
   readonly value: Value;
   /** The body as received. */
   readonly text: string;
+  /** An earlier request with the same key did it. Absent: this one did, or it changes nothing. */
+  readonly isReplayed?: boolean;
 }
 
+type SentText = Required<Pick<ApiAnswer<never>, 'text' | 'isReplayed'>>;
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface RequestBody {
@@ -166,11 +169,16 @@ export function createApiClient(connection: Connection): ApiClient {
       throw toUnreachable(connection.url, thrown, timeoutMs);
     }
   };
-  const sendForText = (path: string, init: RequestInit, timeoutMs = requestTimeoutMs): Promise<string> =>
-    reach(
-      async () => (await send(path, { ...init, signal: AbortSignal.timeout(timeoutMs) })).text(),
-      timeoutMs,
-    );
+  const sendInTime = (path: string, init: RequestInit, timeoutMs = requestTimeoutMs): Promise<SentText> =>
+    reach(async () => {
+      const response = await send(path, { ...init, signal: AbortSignal.timeout(timeoutMs) });
+      return {
+        text: await response.text(),
+        isReplayed: response.headers.get('idempotent-replayed') === 'true',
+      };
+    }, timeoutMs);
+  const sendForText = async (path: string, init: RequestInit, timeoutMs?: number): Promise<string> =>
+    (await sendInTime(path, init, timeoutMs)).text;
 
   const submit =
     (method: 'POST' | 'PUT') =>
@@ -184,8 +192,8 @@ export function createApiClient(connection: Connection): ApiClient {
       const { timeoutMs = requestTimeoutMs } = body;
       const patience = timeoutMs < fetchLimitMs ? {} : await waitLong();
       const init = { method, headers, body: body.text, ...patience };
-      const text = await sendForText(path, init, timeoutMs);
-      return parseAnswer(connection.url, schema, text);
+      const { text, isReplayed } = await sendInTime(path, init, timeoutMs);
+      return { ...parseAnswer(connection.url, schema, text), isReplayed };
     };
 
   return {

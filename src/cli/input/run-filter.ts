@@ -36,6 +36,20 @@ export const runFilterOptions = {
   '--superseded <which>': oneOf('runs that another run repeats: none, only those, or any', supersededChoices),
 } as const;
 
+/** Of commands that read runs; those that change runs choose none that another run started. */
+export const readFilterOptions = {
+  ...runFilterOptions,
+  '--child-runs': 'runs that steps of other runs started, too',
+} as const;
+
+export interface ReadFilterGiven extends RunFilterGiven {
+  readonly childRuns?: boolean | undefined;
+}
+
+export function toReadFilter({ childRuns = false, ...given }: ReadFilterGiven) {
+  return { ...toRunFilter(given), parent: childRuns ? undefined : 'none' };
+}
+
 export interface RunFilterGiven {
   readonly state?: string | undefined;
   readonly pipeline?: string | undefined;

@@ -144,8 +144,8 @@ async function createJobWithFiles(
   return value.job_id;
 }
 
-/** Checks all files before anything is created. */
-async function checkFiles(files: RunArguments['files']): Promise<void> {
+/** Checks all files, by their names in the job, before anything is created. */
+export async function checkFiles(files: RunArguments['files']): Promise<void> {
   for (const [name, path] of Object.entries(files)) {
     if (parseMediaPath(`job/${name}`) === null) {
       throw new UsageError(`"${name}" cannot name a media file: ${explainMediaPath(`job/${name}`)}`);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
@@ -138,6 +138,42 @@ it('prints why a large file was refused during its upload', async () => {
   const { shell, seen } = aShell();
   await runCapstan(['media', 'put', file, 'media://job_1/clip.mp4', '--url', url, '--key', 'k'], shell);
   expect([seen.exitCode, seen.stderr]).toEqual([1, expect.stringContaining('digest_mismatch')]);
+});
+
+it('uploads files to a new job and prints their references, or creates none if a file cannot be read', async () => {
+  const folder = await aFolder();
+  const files = ['one.mp3', 'two.mp3'].map((name) => join(folder, name));
+  for (const file of files) await writeFile(file, basename(file));
+  const requests: string[] = [];
+  const url = await serve(async (request, response) => {
+    const body = await buffer(request);
+    requests.push(`${request.method} ${request.url} ${body}`);
+    if (request.url === '/v1/jobs') return void response.writeHead(201).end('{"job_id":"job_9"}');
+    response.end('{"reference":"x"}');
+  });
+  const upload = async (...words: string[]) => {
+    const { shell, seen } = aShell();
+    await runCapstan(['media', 'new', ...words, '--url', url, '--key', 'k'], shell);
+    return seen;
+  };
+  expect(await upload(...files, join(folder, 'none.mp3'))).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('cannot read'),
+  });
+  expect(await upload(...files, join(folder, '..', basename(folder), 'one.mp3'))).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('two of the files have the name one.mp3'),
+  });
+  expect(requests).toEqual([]);
+  expect(await upload(...files)).toMatchObject({
+    exitCode: 0,
+    stdout: 'media://job_9/one.mp3\nmedia://job_9/two.mp3\n',
+  });
+  expect(requests).toEqual([
+    'POST /v1/jobs {"job":{}}',
+    'PUT /v1/media/job_9/one.mp3 one.mp3',
+    'PUT /v1/media/job_9/two.mp3 two.mp3',
+  ]);
 });
 
 it('follows a file to where its bytes are, without the key, and checks them', async () => {

@@ -52,6 +52,52 @@ describe('runs that filters choose', () => {
     expect(stderr).toBe('12 runs\n');
   });
 
+  test.each([
+    ['ls', { items: [], next_cursor: null }, '/v1/runs?pipeline=p&state=cancelled&limit=20'],
+    ['count', { count: 0, by_state: {} }, '/v1/runs/count?pipeline=p&state=cancelled'],
+    ['export', '', '/v1/runs/export?pipeline=p&state=cancelled'],
+  ])(
+    'are the same for %s as for the others: child runs are among them only if asked for',
+    async (name, answer, to) => {
+      const words = [name, '-p', 'p', '--state', 'cancelled'];
+      const asked = async (more: string[]) => {
+        const [request = ''] = (await capstan([...words, ...more], [answer])).asked;
+        return new URL(request.slice(4), 'http://x').searchParams;
+      };
+      const expected = new URL(to, 'http://x').searchParams;
+      expect([...(await asked(['--child-runs']))].toSorted()).toEqual([...expected].toSorted());
+      expect((await asked([])).get('parent')).toBe('none');
+    },
+  );
+
+  test('that another run repeats show it in the list', async () => {
+    const summary = {
+      run_id: 'run_1',
+      job_id: 'job_1',
+      pipeline: 'p',
+      version: '1',
+      state: 'failed',
+      priority: 'standard',
+      budget_ceiling_usd: null,
+      cost_usd: 0,
+      reserved_usd: 0,
+      labels: {},
+      finished_at: null,
+      started_at: null,
+      created_at: '2026-01-01T00:00:00.000Z',
+      step_counts: { failed: 1 },
+      item_counts: {},
+    };
+    const items = [
+      { ...summary, superseded_by: 'run_01k9zzzzzzzz4f' },
+      { ...summary, run_id: 'run_2' },
+    ];
+    const { stdout } = await capstan(['ls'], [{ items, next_cursor: null }]);
+    const [, first = '', second = ''] = stdout.split('\n');
+    expect(first).toContain('repeated as …zzzzzz4f');
+    expect(second).not.toContain('repeated');
+  });
+
   test.each(['1h30m', 'PT1H30M', '1 h 30 min'])('are those of the last %s', async (since) => {
     const before = Date.now();
     const { asked } = await capstan(['count', '--since', since], [{ count: 0, by_state: {} }]);
@@ -91,6 +137,7 @@ describe('runs that filters choose', () => {
       'POST /v1/runs/bulk/rerun?limit=100&state=failed {"only_failed":true,"budget_ceiling_usd":2.5} k1',
     ]);
     expect([seen.stdout, seen.exitCode]).toEqual(['run_1 → run_9\n', 0]);
+    expect(seen.stderr).toBe('1 of 1 runs were started again with this key, now or before\n');
   });
 
   test.each([
@@ -111,13 +158,16 @@ describe('runs that filters choose', () => {
     expect(seen.asked).toEqual([
       'POST /v1/runs/bulk/raise?limit=100&state=running&label=batch%3D7 {"budget_ceiling_usd":2.5} k1',
     ]);
-    expect([seen.stdout, seen.stderr]).toEqual(['run_1 → run_9\n', '1 of 1 runs were raised\n']);
+    expect([seen.stdout, seen.stderr]).toEqual([
+      'run_1 → run_9\n',
+      '1 of 1 runs were raised with this key, now or before\n',
+    ]);
   });
 
   test('are exported to a file, a run a line', async () => {
     const file = join(tmpdir(), `runs-${process.pid}.jsonl`);
     const seen = await capstan(['export', '--pipeline', 'p', '-o', file], ['{"run_id":"run_1"}\n']);
-    expect(seen.asked).toEqual(['GET /v1/runs/export?pipeline=p']);
+    expect(seen.asked).toEqual(['GET /v1/runs/export?pipeline=p&parent=none']);
     expect(await readFile(file, 'utf8')).toBe('{"run_id":"run_1"}\n');
   });
 

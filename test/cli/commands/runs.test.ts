@@ -133,7 +133,7 @@ test('a run names the file of its job that no option uploads', async () => {
 
 test('runs are listed by a label', async () => {
   const { asked } = await capstan(['ls', '--label', 'batch=7 of 9'], { items: [], next_cursor: null });
-  expect(asked).toEqual(['GET /v1/runs?label=batch%3D7+of+9&limit=20']);
+  expect(asked).toEqual(['GET /v1/runs?label=batch%3D7+of+9&parent=none&limit=20']);
 });
 
 test.each(['--budget', '--ceiling'])(
@@ -269,6 +269,32 @@ describe('runs of a stored pipeline', () => {
     ]);
     expect([stdout, exitCode]).toEqual(['run_1\n', 1]);
     expect(stderr).toBe('stdin, line 3: job_invalid: /n is required\n1 of 2 runs were started\n');
+  });
+
+  test.each([
+    [['run', 'p', '--bulk', '-'], '0 of 2 runs were started; 2 were started before with this key'],
+    [['run', 'p'], 'the run was started before with this key'],
+    [['rerun', 'run_1'], 'the run was started before with this key'],
+  ])('are not started again under the same key: %j', async (words, remark) => {
+    const items = [1, 2].map((n) => ({ status: 202, run_id: `run_${n}` }));
+    const url = await serve(async (request, response) => {
+      for await (const _ of request);
+      response.setHeader('idempotent-replayed', 'true');
+      response.end(JSON.stringify(request.url === '/v1/runs/bulk' ? { items } : run));
+    });
+    const { shell, seen } = aShell({ stdin: '{"n": 1}\n{"n": 2}\n' });
+    await runCapstan([...words, '--idempotency-key', 'k', '--url', url, '--key', 'k'], shell);
+    expect(seen.stderr).toContain(remark);
+  });
+
+  test('in bulk take no files, and name the way to them', async () => {
+    const { stderr, exitCode } = await capstan(
+      ['run', 'p', '--bulk', '-', '--file', 'a.mp4=./a.mp4'],
+      {},
+      '{}',
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('capstan media new FILES');
   });
 
   test('in bulk share one budget, and lines above a thousand join it', async () => {

@@ -11,6 +11,7 @@ import { answerOf, askPlainly, client, newIdempotencyKey } from './client.ts';
 export interface RunsFilter {
   readonly state?: Run['state'] | undefined;
   readonly awaiting?: Awaiting | undefined;
+  readonly superseded?: 'none' | 'only' | undefined;
   readonly pipeline?: string | undefined;
   readonly label?: string | undefined;
   readonly since?: string | undefined;

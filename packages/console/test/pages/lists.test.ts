@@ -61,6 +61,29 @@ test('a run whose items failed and one that was cancelled do not look as if all 
   await opened.close();
 });
 
+test('a failed run that was repeated names the new one, and a filter leaves it out', async () => {
+  const { capstan, failed } = visitors.studio;
+  const { run_id: old } = await capstan.submit([
+    { id: 'a', capability: 'resample', input: { rate: 'x' }, escalate: { enabled: false } },
+  ]);
+  await capstan.ended(old);
+  const { body: next } = await capstan.request<Run>('POST', `/v1/runs/${old}/rerun`, {});
+  await capstan.ended(next.run_id);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/runs?state=failed');
+  const row = page.getByRole('row').filter({ has: page.getByTitle(old, { exact: true }) });
+  await row.getByRole('link', { name: `Repeated as …${next.run_id.slice(-8)}` }).waitFor();
+  await page.getByLabel('Repeated').selectOption('not repeated yet');
+  await row.waitFor({ state: 'detached' });
+  await page.getByTitle(next.run_id).first().waitFor();
+  await page.getByTitle(failed).first().waitFor();
+  await page.getByLabel('Repeated').selectOption('repeated by another run');
+  await row.waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
 test('runs are found while a label is typed as it is shown, by a pipeline, and again by a saved view', async () => {
   const { capstan, done, failed } = visitors.studio;
   const id = await startWith('OPS-4711');

@@ -9,7 +9,15 @@ import type { Session } from '../../client/session.ts';
 import { command, parsed, procedure, required } from '../../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../../errors.ts';
 import { readCeiling } from '../../input/arguments.ts';
-import { meansMany, type RunFilterGiven, runFilterOptions, toRunFilter } from '../../input/run-filter.ts';
+import {
+  meansMany,
+  type ReadFilterGiven,
+  type RunFilterGiven,
+  readFilterOptions,
+  runFilterOptions,
+  toReadFilter,
+  toRunFilter,
+} from '../../input/run-filter.ts';
 import { formatState } from '../../render/formats.ts';
 import type { Columns } from '../../render/print.ts';
 
@@ -27,17 +35,17 @@ function showCount(counted: RunCount, { print }: Session): void {
   print.remark(counted.count === 1 ? '1 run' : `${counted.count} runs`);
 }
 
-function countRuns({ client }: Session, given: RunFilterGiven): Promise<ApiAnswer<RunCount>> {
+function countRuns({ client }: Session, given: ReadFilterGiven): Promise<ApiAnswer<RunCount>> {
   if (given.search !== undefined)
     throw new UsageError('--search finds runs page by page; it cannot count them');
-  const { q: _, ...filter } = toRunFilter(given);
-  return client.get('/v1/runs/count', RunCount, { ...filter, parent: 'none' });
+  const { q: _, ...filter } = toReadFilter(given);
+  return client.get('/v1/runs/count', RunCount, filter);
 }
 
 export const registerCountCommand = command('count', {
   about: 'count runs by state',
   example: 'capstan count --label batch=7',
-  options: runFilterOptions,
+  options: readFilterOptions,
   call: countRuns,
   show: showCount,
 });
@@ -45,9 +53,9 @@ export const registerCountCommand = command('count', {
 export const registerExportCommand = procedure('export', {
   about: 'print runs with their steps and outputs, newest first, a run of JSON a line',
   example: 'capstan export --label batch=7 --output runs.jsonl',
-  options: { ...runFilterOptions, '-o, --output <file>': 'write them to this file' },
+  options: { ...readFilterOptions, '-o, --output <file>': 'write them to this file' },
   run: async ({ client, shell }, { output, ...given }) => {
-    const query = toRunFilter(given);
+    const query = toReadFilter(given);
     if (output === undefined) return download(client, '/v1/runs/export', { query, to: shell.stdout });
     const file = createWriteStream(output);
     await download(client, '/v1/runs/export', { query, to: file });
@@ -91,7 +99,9 @@ export async function changeMany(session: Session, request: ManyRequest): Promis
     else showActs(answer.value, session);
     cursor = answer.value.next_cursor;
   } while (cursor !== null);
-  print.remark(`${all - refused} of ${all} runs were ${done[act]}`);
+  // The answer under a key is the same each time.
+  const when = idempotencyKey === undefined ? '' : ' with this key, now or before';
+  print.remark(`${all - refused} of ${all} runs were ${done[act]}${when}`);
   if (refused > 0) shell.exitWith(exitCodes.failed);
 }
 

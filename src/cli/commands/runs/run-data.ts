@@ -2,12 +2,13 @@
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type CacheEntry, CacheList, CacheRemoved } from '@capstan/core/contracts/cache';
-import { Job, type MediaPath, parseMediaReference } from '@capstan/core/contracts/media';
-import { path } from '../../client/api-client.ts';
+import { Job, JobCreated, type MediaPath, parseMediaReference } from '@capstan/core/contracts/media';
+import { jsonBody, path } from '../../client/api-client.ts';
 import { downloadMedia, uploadMedia } from '../../client/media-transfer.ts';
 import { command, group, listed, parsed, procedure } from '../../command.ts';
 import { UsageError } from '../../errors.ts';
 import { readLimit } from '../../input/arguments.ts';
+import { checkFiles } from '../../input/run-request.ts';
 import { formatBytes, formatUsd } from '../../render/formats.ts';
 import type { Columns } from '../../render/print.ts';
 
@@ -49,6 +50,27 @@ export const registerMediaCommand = group('media', 'list, fetch and store media 
       if (target === '-') return;
       if (session.json) session.print.json(JSON.stringify({ reference, file: target }));
       else session.print.line(target);
+    },
+  }),
+  procedure('new', {
+    about: 'upload files to a new job, and print their references; runs of any job may name them',
+    example: 'capstan media new episodes/*.mp3',
+    args: { '<files...>': 'local files; each keeps its name' },
+    before: ({ files }) => {
+      const names = files.map((file) => basename(file));
+      const twice = names.find((name, at) => names.indexOf(name) !== at);
+      if (twice !== undefined) throw new UsageError(`two of the files have the name ${twice}`);
+    },
+    run: async (session, { files }) => {
+      const { client, print, json } = session;
+      await checkFiles(Object.fromEntries(files.map((file) => [basename(file), file])));
+      const { job_id } = (await client.post('/v1/jobs', JobCreated, jsonBody({ job: {} }))).value;
+      for (const file of files) {
+        const reference = `media://${job_id}/${basename(file)}`;
+        await uploadMedia(session, file, readReference(reference));
+        if (json) print.json(JSON.stringify({ reference, file }));
+        else print.line(reference);
+      }
     },
   }),
   command('put', {

@@ -20,7 +20,7 @@ import {
   resolveRunId,
   runArgument,
 } from '../../input/arguments.ts';
-import { meansMany, runFilterOptions, toRunFilter } from '../../input/run-filter.ts';
+import { meansMany, readFilterOptions, runFilterOptions, toReadFilter } from '../../input/run-filter.ts';
 import {
   formatAge,
   formatRunState,
@@ -38,7 +38,7 @@ import { changeMany } from './many-runs.ts';
 const runTable: Columns<RunSummary> = [
   ['RUN', 'run_id'],
   ['PIPELINE', ({ pipeline, version }) => `${pipeline}@${version}`, 'shrinks'],
-  ['STATE', (run, { style }) => formatRunState(run, style)],
+  ['STATE', (run, { style }) => `${formatRunState(run, style)}${style.dim(formatRepeat(run))}`],
   ['STEPS', ({ step_counts }) => formatStepCounts(step_counts), 'right'],
   ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
   ['TIME', ({ started_at, finished_at }, { now }) => formatSpan(started_at, finished_at, now), 'right'],
@@ -46,15 +46,19 @@ const runTable: Columns<RunSummary> = [
   ['ERROR', ({ error }) => (error === undefined ? '' : `${error.code}: ${error.message}`), 'shrinks'],
 ];
 
+function formatRepeat({ superseded_by: newer }: RunSummary): string {
+  return newer === undefined ? '' : `, repeated as …${newer.slice(-8)}`;
+}
+
 export const registerListCommand = command('ls', {
   about: 'list runs, newest first',
   example: 'capstan ls --state failed --label batch=7',
   options: {
-    ...runFilterOptions,
+    ...readFilterOptions,
     '-n, --limit <n>': parsed('at most so many', readLimit, 20),
   },
   call: async ({ client }, { limit, ...given }) => {
-    const filter = toRunFilter(given);
+    const filter = toReadFilter(given);
     let cursor: string | undefined;
     for (;;) {
       const answer = await client.get('/v1/runs', RunList, { ...filter, limit, cursor });

@@ -149,7 +149,7 @@ async function runBulk(
     throw new UsageError(`--bulk goes with the name of a stored pipeline; ${given.target} is a file`);
   }
   const { jobs, broken } = await readJobs(session, given.bulk);
-  let refused = broken;
+  let [refused, before] = [broken, 0];
   const refusals = createRefusals(print.remark);
   let batch: string | undefined;
   for (let at = 0; at < jobs.length; at += atOnce) {
@@ -160,9 +160,11 @@ async function runBulk(
     const budget_all_usd = batch === undefined ? given.budgetAllUsd : undefined; // later lines join the first ones
     const key = given.idempotencyKey === undefined ? undefined : `${given.idempotencyKey}.${at / atOnce}`;
     const body = jsonBody({ runs, budget_all_usd }, key);
-    const { value, text } = await client.post('/v1/runs/bulk', BulkAnswer, body);
+    const { value, text, isReplayed = false } = await client.post('/v1/runs/bulk', BulkAnswer, body);
     batch ??= value.batch;
-    refused += value.items.filter(({ run_id }) => run_id === undefined).length;
+    const accepted = value.items.filter(({ run_id }) => run_id !== undefined).length;
+    refused += value.items.length - accepted;
+    if (isReplayed) before += accepted;
     if (json) {
       print.json(text);
       continue;
@@ -174,9 +176,14 @@ async function runBulk(
   }
   refusals.end();
   const all = jobs.length + broken;
-  print.remark(`${all - refused} of ${all} runs were started`);
+  print.remark(`${all - refused - before} of ${all} runs were started${describeBefore(before)}`);
   if (batch !== undefined) print.remark(describeBatch(batch, given.budgetAllUsd));
   return { started: all - refused, refused };
+}
+
+/** @param count runs of an earlier request with the same key */
+function describeBefore(count: number): string {
+  return count === 0 ? '' : `; ${count} ${count === 1 ? 'was' : 'were'} started before with this key`;
 }
 
 function describeBatch(batch: string, limitUsd = 0): string {
@@ -187,8 +194,12 @@ function describeBatch(batch: string, limitUsd = 0): string {
 /** Options that only apply to a single run. */
 const ofOne = ['job', 'file', 'timeout'] as const;
 
+const filesOfMany =
+  '--file is for one run; for --bulk, upload files first: capstan media new FILES prints their references for the lines';
+
 async function runMany(session: Session, bulk: string, options: RunGiven): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
+  if (given === 'file') throw new UsageError(filesOfMany);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
   const { version, alias, priority, budget: budget_ceiling_usd, budgetAll, idempotencyKey } = options;
   const { watch = false } = options;
@@ -221,7 +232,8 @@ async function startRun(session: Session, options: RunGiven): Promise<void> {
     labels: options.label ?? {},
     budgetUsd: options.budget,
   });
-  const { value, text } = await client.post('/v1/runs', Run, body);
+  const { value, text, isReplayed = false } = await client.post('/v1/runs', Run, body);
+  if (isReplayed) print.remark(startedBefore);
   if (options.watch === true || timeout !== undefined) return watchToEnd(session, value, timeout);
   if (json) return print.json(text);
   print.line(value.run_id);
@@ -229,6 +241,8 @@ async function startRun(session: Session, options: RunGiven): Promise<void> {
     `${value.pipeline}@${value.version} is ${value.state}; watch it: capstan show ${value.run_id} --watch`,
   );
 }
+
+const startedBefore = 'the run was started before with this key';
 
 async function watchToEnd(session: Session, { run_id }: Run, timeoutMs?: number): Promise<void> {
   session.print.remark(`run ${run_id}`);
@@ -393,8 +407,13 @@ Examples:
     if (run === undefined) throw new UsageError('name a run, or choose runs by a filter such as --label');
     const to = path`/v1/runs/${await resolveRunId(client, run)}/rerun`;
     if (how.preview === true) return showPreview(session, to, body);
-    const { value, text } = await client.post(to, Run, jsonBody(body, how.idempotencyKey));
+    const {
+      value,
+      text,
+      isReplayed = false,
+    } = await client.post(to, Run, jsonBody(body, how.idempotencyKey));
     const { watch, timeout } = how;
+    if (isReplayed) print.remark(startedBefore);
     if (watch === true || timeout !== undefined) return watchToEnd(session, value, timeout);
     if (json) return print.json(text);
     const kept = value.steps.filter(({ state }) => state === 'reused').length;

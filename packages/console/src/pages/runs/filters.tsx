@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { pipelinesQuery } from '../../api/pipelines.ts';
-import { awaitings, type RunsSearch, runStates } from '../../searches.ts';
+import { awaitings, type RunsSearch, repeats, runStates } from '../../searches.ts';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { SearchBox } from '../../shared/search-box.tsx';
 import { awaitingWords, stateLooks } from '../../shared/state.ts';
@@ -48,6 +48,16 @@ export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement 
             waiting for {awaitingWords[one]}
           </option>
         ))}
+      </select>
+      <select
+        aria-label="Repeated"
+        className={fieldClass}
+        value={search.superseded ?? ''}
+        onChange={({ target }) => onChange({ superseded: repeats.find((one) => one === target.value) })}
+      >
+        <option value="">repeated or not</option>
+        <option value="none">not repeated yet</option>
+        <option value="only">repeated by another run</option>
       </select>
       <select
         aria-label="When"
@@ -107,6 +117,7 @@ function PipelineChoice({ chosen, onChange }: PipelineChoiceProps): ReactElement
 const nothing: RunsSearch = {
   state: undefined,
   awaiting: undefined,
+  superseded: undefined,
   pipeline: undefined,
   label: undefined,
   since: undefined,

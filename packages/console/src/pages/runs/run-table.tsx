@@ -110,6 +110,7 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
           </div>
         )}
         {followed === null ? null : <Followed followed={followed} />}
+        {run.superseded_by === undefined ? null : <RepeatedAs runId={run.superseded_by} />}
       </td>
       <td>
         <Link
@@ -143,6 +144,19 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
         <Ago at={run.created_at} />
       </td>
     </tr>
+  );
+}
+
+function RepeatedAs({ runId }: { readonly runId: string }): ReactElement {
+  return (
+    <Link
+      to="/runs/$runId"
+      params={{ runId }}
+      className={`block whitespace-nowrap text-xs ${linkClass}`}
+      title={runId}
+    >
+      Repeated as …{runId.slice(-8)}
+    </Link>
   );
 }
 
