@@ -37,7 +37,9 @@ COPY package.json LICENSE ./
 COPY bin bin/
 COPY templates templates/
 COPY deploy/image/healthcheck.mjs ./
-# Nothing of the image is written to: it may be mounted read-only, with a /tmp.
+# Nothing of the image is written to: it may be mounted read-only, with a /tmp. A new volume takes the owner of the
+# folder where it is mounted.
+RUN install -d -o 10001 -g 10001 /var/lib/capstan/admin /var/lib/capstan/capability /var/lib/capstan/media
 USER 10001:10001
 EXPOSE 7400
 STOPSIGNAL SIGTERM

@@ -2,23 +2,14 @@
  * `npm run image:check`: the Dockerfile is built by buildah where no registry is in reach, on a base of Debian made
  * from this machine, and server and worker carry out a run out of what was built, as the user of the image.
  */
-import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createTemporaryFolder } from '../src/dev/data-folder.ts';
 import { findOnPath } from '../src/dev/programs.ts';
 import { createPrinter } from '../src/dev/progress.ts';
 import { createSupervisor } from '../src/dev/supervisor/supervisor.ts';
-import { makeBaseRoot } from './image/base-root.ts';
+import { buildImage, makeBase } from './image/build-image.ts';
 import { type Buildah, createBuildah } from './image/buildah.ts';
 import { runFromImage } from './image/run-from-image.ts';
 import { startBacking } from './package/backing.ts';
-
-const root = fileURLToPath(new URL('..', import.meta.url));
-const base = 'localhost/capstan-base';
-const image = 'localhost/capstan';
-const certificates = '/etc/ssl/certs/ca-certificates.crt';
 
 async function stage<Result>(title: string, work: () => Promise<Result>): Promise<Result> {
   const from = performance.now();
@@ -27,25 +18,7 @@ async function stage<Result>(title: string, work: () => Promise<Result>): Promis
   return result;
 }
 
-async function makeBase(buildah: Buildah, scratch: string): Promise<void> {
-  const folder = join(scratch, 'base');
-  await makeBaseRoot(folder);
-  const container = (await buildah.run(['from', 'scratch'])).trim();
-  await buildah.run(['add', '--quiet', container, folder, '/']);
-  const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-  await buildah.run(['config', '--env', path, '--env', `NODE_EXTRA_CA_CERTS=${certificates}`, container]);
-  await buildah.run(['commit', '--quiet', '--rm', container, base]);
-}
-
-/** npm's settings of this machine, if it has any, are lent to the build and are no part of the image. */
-async function buildImage(buildah: Buildah): Promise<void> {
-  const settings = join(homedir(), '.npmrc');
-  const lent = existsSync(settings) ? ['--volume', `${settings}:/root/.npmrc:ro`] : [];
-  const from = ['--pull-never', '--build-arg', `NODE_IMAGE=${base}`, ...lent];
-  await buildah.run(['bud', '--isolation', 'chroot', '--format', 'docker', ...from, '--tag', image, root]);
-}
-
-async function describeImage(buildah: Buildah): Promise<string> {
+async function describeImage(buildah: Buildah, image: string): Promise<string> {
   const printed = await buildah.run(['images', '--format', '{{.Name}} {{.Size}}', image]);
   return printed.trim().split('\n').at(-1) ?? '';
 }
@@ -57,8 +30,8 @@ async function checkAll(program: string): Promise<void> {
   const buildah = createBuildah(program, scratch);
   try {
     await stage('a base of Debian and this Node', () => makeBase(buildah, scratch));
-    await stage('built', () => buildImage(buildah));
-    console.log(`    ${await describeImage(buildah)}`);
+    const image = await stage('built', () => buildImage(buildah));
+    console.log(`    ${await describeImage(buildah, image)}`);
     const backing = await stage('a Postgres and a Temporal', () =>
       startBacking(supervisor, scratch, printer.report),
     );

@@ -4,6 +4,7 @@
  * `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS and TOML profiles).
  */
 
+import { readFileSync } from 'node:fs';
 import { ConfigurationError } from '@capstan/core/errors/start-errors';
 import { findLevelFaults } from '@capstan/core/ladder/level-models';
 import { engineVersion } from '@capstan/core/workflow-payloads';
@@ -69,6 +70,10 @@ function checkHeartbeats(
 export const ConfigSchema = z
   .object({
     DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
+    DATABASE_PASSWORD_FILE: z.string().min(1).optional().meta({
+      description:
+        'File with the password for DATABASE_URL, such as a secret of Docker or Kubernetes. It replaces a password in the URL.',
+    }),
     DATABASE_POOL: integer(20, 2, 200).meta({
       description:
         'Connections of a process for its work. A server has further ones: those of DATABASE_HISTORY_POOL, and one for readiness.',
@@ -304,9 +309,36 @@ export function heartbeatIntervalMs({ HEARTBEAT_INTERVAL_MS, HEARTBEAT_TIMEOUT_M
   return HEARTBEAT_INTERVAL_MS ?? Math.min(steadyIntervalMs, Math.floor(HEARTBEAT_TIMEOUT_MS / 3));
 }
 
+function readPassword(file: string): string {
+  const fault = (reason: string) =>
+    new ConfigurationError(`configuration: DATABASE_PASSWORD_FILE: ${reason}`);
+  try {
+    const password = readFileSync(file, 'utf8').trim();
+    if (password === '') throw fault(`${file} is empty`);
+    return password;
+  } catch (cause) {
+    throw cause instanceof ConfigurationError
+      ? cause
+      : fault(cause instanceof Error ? cause.message : `${cause}`);
+  }
+}
+
+/** @returns the URL with the password of the file, if one is named @throws ConfigurationError when it cannot be read */
+export function completeDatabaseUrl(url: string, passwordFile: string | undefined): string {
+  if (passwordFile === undefined) return url;
+  const password = readPassword(passwordFile);
+  if (!URL.canParse(url))
+    throw new ConfigurationError(
+      'configuration: DATABASE_URL is no URL, so DATABASE_PASSWORD_FILE has no place in it',
+    );
+  const complete = new URL(url);
+  complete.password = encodeURIComponent(password);
+  return complete.href;
+}
+
 /** @throws ConfigurationError that names every wrong variable, the value seen and the values allowed */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
-  const parsed = ConfigSchema.safeParse(environment);
-  if (parsed.success) return parsed.data;
-  throw new ConfigurationError(`configuration: ${z.prettifyError(parsed.error)}`);
+  const { success, data, error } = ConfigSchema.safeParse(environment);
+  if (!success) throw new ConfigurationError(`configuration: ${z.prettifyError(error)}`);
+  return { ...data, DATABASE_URL: completeDatabaseUrl(data.DATABASE_URL, data.DATABASE_PASSWORD_FILE) };
 }

@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { heartbeatIntervalMs, readConfig } from '../src/config.ts';
 
 const environment = { DATABASE_URL: 'postgres://127.0.0.1/capstan' };
@@ -89,4 +92,32 @@ it('LADDER_LEVELS with a wrong value stops the start, with what was seen and wha
   expect(() => readConfig({ ...environment, LADDER_LEVELS: 'best=model.claude' })).toThrow(
     /"best=model\.claude" names no level; allowed are fast=model\.NAME[\s\S]*at LADDER_LEVELS/,
   );
+});
+
+describe('DATABASE_PASSWORD_FILE', () => {
+  function write(text: string): string {
+    const folder = mkdtempSync(join(tmpdir(), 'capstan-config-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'password'), text);
+    return join(folder, 'password');
+  }
+
+  it.each([
+    [
+      'postgres://capstan@db/capstan?sslmode=require',
+      'postgres://capstan:a%40b%25c@db/capstan?sslmode=require',
+    ],
+    ['postgres://capstan:old@db:5432/capstan', 'postgres://capstan:a%40b%25c@db:5432/capstan'],
+  ])('is the password of %s', (url, complete) => {
+    const DATABASE_PASSWORD_FILE = write('a@b%c\n');
+    expect(readConfig({ DATABASE_URL: url, DATABASE_PASSWORD_FILE }).DATABASE_URL).toBe(complete);
+  });
+
+  it('is refused when it is empty, is missing, or has no place in the URL', () => {
+    const missing = { ...environment, DATABASE_PASSWORD_FILE: '/no/such/file' };
+    expect(() => readConfig(missing)).toThrow(/DATABASE_PASSWORD_FILE: ENOENT.*\/no\/such\/file/);
+    expect(() => readConfig({ ...environment, DATABASE_PASSWORD_FILE: write('\n') })).toThrow(/is empty/);
+    const url = { DATABASE_URL: 'host=db', DATABASE_PASSWORD_FILE: write('secret') };
+    expect(() => readConfig(url)).toThrow(/DATABASE_URL is no URL/);
+  });
 });

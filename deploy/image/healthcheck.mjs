@@ -1,5 +1,6 @@
 // Health check of the container. It requests /livez of a server, and /metrics of a worker with METRICS_PORT. A worker
-// without METRICS_PORT counts as healthy while it runs.
+// without METRICS_PORT counts as healthy while it runs. The argument `server`, `worker` or an address says what to
+// request; without it, the command of the container does.
 import { readFileSync } from 'node:fs';
 
 const { HOST, PORT = '7400', METRICS_HOST, METRICS_PORT } = process.env;
@@ -9,13 +10,16 @@ function addressOf(host, port) {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-const words = readFileSync('/proc/1/cmdline', 'utf8').split('\0');
+const [part = ''] = process.argv.slice(2);
+const words = part === '' ? readFileSync('/proc/1/cmdline', 'utf8').split('\0') : [part];
 const isServer = words.includes('server');
-const url = isServer
-  ? `http://${addressOf(HOST, PORT)}/livez`
-  : `http://${addressOf(METRICS_HOST, METRICS_PORT)}/metrics`;
+const url = URL.canParse(part)
+  ? part
+  : isServer
+    ? `http://${addressOf(HOST, PORT)}/livez`
+    : `http://${addressOf(METRICS_HOST, METRICS_PORT)}/metrics`;
 
-if (isServer || METRICS_PORT !== undefined) {
+if (url === part || isServer || METRICS_PORT !== undefined) {
   const answer = await fetch(url, { signal: AbortSignal.timeout(4_000) }).catch((error) => error);
   if (answer.ok !== true) {
     console.error(`${url}: ${answer.status ?? answer.cause?.message ?? answer.message}`);

@@ -9,10 +9,13 @@ import { versitygw } from '../tools/versitygw.ts';
 
 const temporal = { version: '1.31.2', module: 'go.temporal.io/server/cmd' } as const;
 
-export interface ClusterPrograms {
-  readonly haproxy: string;
+interface TemporalPrograms {
   readonly temporalServer: string;
   readonly temporalSql: string;
+}
+
+export interface ClusterPrograms extends TemporalPrograms {
+  readonly haproxy: string;
   readonly versitygw: string;
 }
 
@@ -24,21 +27,16 @@ async function findHaproxy(): Promise<string> {
   return found;
 }
 
+/** @throws Error when there is no Go to build them with */
+export async function findTemporalPrograms(): Promise<TemporalPrograms> {
+  const { version, module } = temporal;
+  const server = { version, module: `${module}/server`, name: 'server', label: 'temporal-server' };
+  const sql = { version, module: `${module}/tools/sql`, name: 'sql', label: 'temporal-sql' };
+  return { temporalServer: await ensureGoProgram(server), temporalSql: await ensureGoProgram(sql) };
+}
+
 /** @throws Error that explains how to get the missing parts */
 export async function findClusterPrograms(): Promise<ClusterPrograms> {
   const haproxy = await findHaproxy();
-  const { version } = temporal;
-  const serverModule = `${temporal.module}/server`;
-  const sqlModule = `${temporal.module}/tools/sql`;
-  return {
-    haproxy,
-    temporalServer: await ensureGoProgram({
-      version,
-      module: serverModule,
-      name: 'server',
-      label: 'temporal-server',
-    }),
-    temporalSql: await ensureGoProgram({ version, module: sqlModule, name: 'sql', label: 'temporal-sql' }),
-    versitygw: await ensureGoProgram(versitygw),
-  };
+  return { haproxy, ...(await findTemporalPrograms()), versitygw: await ensureGoProgram(versitygw) };
 }

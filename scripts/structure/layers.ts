@@ -93,7 +93,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'zod-openapi',
     ],
   },
-  config: { imports: ['clients', 'core', 'errors', 'guarded-dial'], packages: ['zod'] },
+  config: { imports: ['clients', 'core', 'errors', 'guarded-dial'], packages: ['node:', 'zod'] },
   processes: {
     imports: [
       'clients',

