@@ -103,6 +103,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     says: 'that the list of calls stays quick with each filter in a project of a million calls',
     load: () => import('../../bench/calls/main.ts'),
   },
+  up: {
+    says: 'how many processes and how much memory five wraps need, as commands and as one file',
+    load: () => import('../../bench/up/main.ts'),
+  },
   learning: {
     says: 'what skills save when failures repeat',
     load: () => import('../../bench/learning/main.ts'),

@@ -128,9 +128,14 @@ export const layers: Readonly<Record<string, Layer>> = {
       'semver',
     ],
   },
+  box: {
+    imports: ['capability', 'contracts', 'core', 'definitions', 'dev', 'errors', 'wrap'],
+    packages: ['chokidar', 'node:'],
+  },
   // By HTTP towards the API; `server`, `worker`, `migrate`, `purge` and `recover` alone are the programs themselves.
   cli: {
     imports: [
+      'box',
       'capability',
       'config',
       'contracts',

@@ -45,17 +45,28 @@ export function createShell(from: NodeJS.Process): Shell {
 /** npm forwards Ctrl-C to a program that has received it from the terminal already. Both count as one signal. */
 const sameSignalMs = 1_000;
 
+interface SignalRules {
+  /** Ends the children at once, before this process exits. Default: the watchdog ends them. */
+  readonly onForce?: () => void;
+  /** What SIGHUP does. Default: it stops too. */
+  readonly onHangup?: () => void;
+}
+
 /** The first signal stops gracefully. A later one exits at once; the watchdog then ends the children. */
-export function stackSignal(): AbortSignal {
+export function stackSignal({ onForce, onHangup }: SignalRules = {}): AbortSignal {
   const controller = new AbortController();
   let caughtAt = 0;
   const onSignal = (): void => {
-    if (controller.signal.aborted && performance.now() - caughtAt > sameSignalMs) process.exit(130);
+    if (controller.signal.aborted && performance.now() - caughtAt > sameSignalMs) {
+      onForce?.();
+      process.exit(130);
+    }
     if (controller.signal.aborted) return;
     caughtAt = performance.now();
     controller.abort();
   };
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal);
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, onSignal);
+  process.on('SIGHUP', onHangup ?? onSignal);
   return controller.signal;
 }
 

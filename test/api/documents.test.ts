@@ -182,6 +182,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/sessions/revoke',
         'PUT /v1/publishers/{name}',
         'PUT /v1/schedules/{id}',
+        'GET /v1/schemas/fleet.json',
         'GET /v1/schemas/pipeline.json',
         'HEAD /v1/media/{job_id}/{file}',
         'POST /v1/capabilities',

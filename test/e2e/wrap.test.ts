@@ -80,11 +80,11 @@ async function wrap(name: string, text: string): Promise<Wrapping> {
   return { child, endpoint: `http://127.0.0.1:${port}` };
 }
 
-/** Writes its process ids into `marks`, then waits for the file `go`. */
+/** Writes its process id into `marks`, then waits for the file `go`. */
 const script = `
 const { appendFileSync, existsSync } = require('node:fs');
 const { marks, go } = JSON.parse(process.argv[1]);
-appendFileSync(marks, JSON.stringify([process.pid, process.ppid]) + '\\n');
+appendFileSync(marks, process.pid + '\\n');
 const timer = setInterval(() => existsSync(go) && (clearInterval(timer), console.log('{"words": 250}')), 20);
 `;
 
@@ -103,19 +103,12 @@ ${more}command:
 `;
 }
 
-interface Marked {
-  readonly program: number;
-  readonly serving: number;
-}
-
-async function readMarks(file: string, count: number): Promise<Marked[]> {
+/** The processes of the programs. */
+async function readMarks(file: string, count: number): Promise<number[]> {
   return waitFor(`${count} programs`, async () => {
     const lines = (await readFile(file, 'utf8').catch(() => '')).split('\n').filter(Boolean);
     if (lines.length < count) return undefined;
-    return lines.map((line) => {
-      const [program = 0, serving = 0] = JSON.parse(line) as number[];
-      return { program, serving };
-    });
+    return lines.map(Number);
   });
 }
 
@@ -139,10 +132,10 @@ test('a killed instance is left for the priced one, whose call costs what it use
   const priced = await wrap('wrap-fails-over', aWaiter('wrap-fails-over', measured));
   const job = aJob('fails-over');
   const runId = await submit('wrap-fails-over', job);
-  const [first] = await readMarks(job.marks, 1);
-  const program = { pid: first?.program ?? 0, mark: readProcessMark(first?.program ?? 0) ?? '' };
+  const [first = 0] = await readMarks(job.marks, 1);
+  const program = { pid: first, mark: readProcessMark(first) ?? '' };
   free.child.kill('SIGKILL');
-  // The guards end the serving process and its program.
+  // A guard ends its program.
   await waitFor('the end of the program', async () => !isRunning(program));
   await readMarks(job.marks, 2);
   await writeFile(job.go, '');
@@ -152,27 +145,13 @@ test('a killed instance is left for the priced one, whose call costs what it use
   expect(step.attempts).toMatchObject([{ endpoint: free.endpoint }, { endpoint: priced.endpoint }]);
 });
 
-test('the only instance crashes in mid-run: it starts again, and the run waits for it and succeeds', async () => {
-  const { endpoint } = await wrap('wrap-comes-back', aWaiter('wrap-comes-back', ''));
-  const job = aJob('comes-back');
-  const runId = await submit('wrap-comes-back', job);
-  const [first] = await readMarks(job.marks, 1);
-  process.kill(first?.serving ?? 0, 'SIGKILL');
-  const marks = await readMarks(job.marks, 2);
-  expect(marks[1]?.serving).not.toBe(first?.serving);
-  await writeFile(job.go, '');
-  expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
-  const { attempts } = await stepOf(runId);
-  expect(new Set(attempts.map((attempt) => attempt.endpoint))).toEqual(new Set([endpoint]));
-});
-
 test('a cancelled run ends the program', async () => {
   const { endpoint } = await wrap('wrap-cancels', aWaiter('wrap-cancels', ''));
   expect((await checkCapability(endpoint)).filter(({ ok }) => !ok)).toEqual([]);
   const job = aJob('cancels');
   const runId = await submit('wrap-cancels', job);
-  const [first] = await readMarks(job.marks, 1);
-  const program = { pid: first?.program ?? 0, mark: readProcessMark(first?.program ?? 0) ?? '' };
+  const [first = 0] = await readMarks(job.marks, 1);
+  const program = { pid: first, mark: readProcessMark(first) ?? '' };
   await capstan.request('POST', `/v1/runs/${runId}/cancel`);
   expect(await capstan.ended(runId)).toMatchObject({ state: 'cancelled' });
   await waitFor('the end of the program', async () => !isRunning(program));

@@ -141,6 +141,22 @@ describe('heartbeat and deregistration', () => {
     expect([last?.method, last?.path]).toEqual(['DELETE', '/v1/capabilities/echo']);
   });
 
+  it('registers again when the router has adopted it by its spec, which has no tags and no other price', async () => {
+    const instance = await serve(anEcho(), env(), { heartbeatIntervalMs: 10 });
+    router.answer(200, { adopted: true });
+    const registrations = () => router.said.filter(({ path }) => path === '/v1/capabilities');
+    await vi.waitFor(() => expect(registrations().length).toBeGreaterThan(1));
+    expect(registrations()[1]).toEqual(registrations()[0]);
+    await instance.stop();
+  });
+
+  it('deregisters once more after its end when the router took it for an earlier instance', async () => {
+    const instance = await serve(anEcho(), env());
+    router.answer(200, { stale: true });
+    await instance.stop();
+    expect(router.said.map(({ method }) => method)).toEqual(['POST', 'DELETE', 'DELETE']);
+  });
+
   it('stops although the router is gone', async () => {
     const instance = await serve(anEcho(), env());
     router.close();

@@ -12,7 +12,7 @@ import { compileFiles, type FileRules, openCallFiles, withDefaultUploads } from 
 import { createWorkLimit } from './exchange/work-limit.ts';
 import { asObject, type Evaluate, type WrapCompiler } from './templates.ts';
 import type { WrapFile } from './wrap-fields.ts';
-import type { PreparedKind } from './wrap-kind.ts';
+import type { PreparedKind, WrapHost } from './wrap-kind.ts';
 
 interface Measure {
   readonly value: Evaluate<number>;
@@ -151,9 +151,8 @@ async function performInTime(wrapped: Wrapped, input: JsonObject, context: ExecC
   }
 }
 
-async function findProgram(program: string): Promise<string | null> {
-  const folders =
-    program.includes('/') || isAbsolute(program) ? [''] : (process.env.PATH ?? '').split(delimiter);
+async function findProgram(program: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<string | null> {
+  const folders = program.includes('/') || isAbsolute(program) ? [''] : PATH.split(delimiter);
   for (const folder of folders) {
     const path = join(folder, program);
     if (
@@ -167,10 +166,10 @@ async function findProgram(program: string): Promise<string | null> {
   return null;
 }
 
-function prerequisiteOf({ program }: PreparedKind): Prerequisite[] {
+function prerequisiteOf({ program }: PreparedKind, { environment }: WrapHost): Prerequisite[] {
   if (program === undefined) return [];
   const check = async (): Promise<string | null> => {
-    const path = await findProgram(program);
+    const path = await findProgram(program, environment);
     return path === null ? null : `at ${path}`;
   };
   return [{ name: program, check }];
@@ -240,7 +239,8 @@ function protocolsOf(
 const defaultTimeout = '5m';
 
 /** @throws Error that names the invalid fields */
-export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Capability {
+export function defineWrapped(file: WrapFile, kind: PreparedKind, host: WrapHost): Capability {
+  const { compile } = host;
   const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic, stops } =
     file;
   const { affinity, max_resident } = file;
@@ -267,7 +267,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     settle: isMeasured ? 'reported' : 'computed',
     input: input ?? {},
     output: output ?? {},
-    prerequisites: prerequisiteOf(kind),
+    prerequisites: prerequisiteOf(kind, host),
     exec: (given, context) => performInTime(wrapped, given as JsonObject, context),
   });
 }

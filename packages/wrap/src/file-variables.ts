@@ -21,12 +21,15 @@ interface EnvironmentReading {
   readonly faults: readonly WrapFault[];
   /** Values of variables; they are hidden in messages. */
   readonly secrets: readonly string[];
+  /** Names of variables that are not set. */
+  readonly missing: readonly string[];
 }
 
 interface VariableWalk {
   readonly environment: NodeJS.ProcessEnv;
   readonly faults: WrapFault[];
   readonly secrets: Set<string>;
+  readonly missing: Set<string>;
 }
 
 type StringPlace = 'secret' | 'credential' | 'open' | 'closed';
@@ -97,6 +100,7 @@ function replaceVariables(text: string, pointer: string, walk: VariableWalk): st
     if (value === undefined || value === '') {
       const message = `the variable ${name} is not set in the environment`;
       walk.faults.push({ code: 'variable_missing', pointer, offset, message });
+      walk.missing.add(name);
       // Keeps the shape of an address, so that this fault is the only one reported.
       return 'http://missing.invalid';
     }
@@ -114,10 +118,11 @@ function walkValue(value: Json, pointer: string, walk: VariableWalk): Json {
   );
 }
 
-export function readEnvironment(value: Json, environment: NodeJS.ProcessEnv): EnvironmentReading {
-  const walk: VariableWalk = { environment, faults: [], secrets: new Set() };
-  const replaced = walkValue(value, '', walk);
-  return { value: replaced, faults: walk.faults, secrets: [...walk.secrets] };
+/** @param at the place of the value in its file */
+export function readEnvironment(value: Json, environment: NodeJS.ProcessEnv, at = ''): EnvironmentReading {
+  const walk: VariableWalk = { environment, faults: [], secrets: new Set(), missing: new Set() };
+  const replaced = walkValue(value, at, walk);
+  return { value: replaced, faults: walk.faults, secrets: [...walk.secrets], missing: [...walk.missing] };
 }
 
 /**

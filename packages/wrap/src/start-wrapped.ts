@@ -1,11 +1,7 @@
-/**
- * Runs a wrapped capability in two processes. The first one registers and keeps the second, which serves: it starts it
- * again after a crash, at the same address, and stays registered meanwhile. The second ends with the first.
- */
+/** Runs the capability of a file as an instance in this process. */
 import { dirname, resolve } from 'node:path';
 import type { Capability, RunningInstance } from '@capstan/capability';
-import { readSettings } from '@capstan/capability';
-import { isKept, keptCommand, startKept, startProgram } from '@capstan/capability/bootstrap/start-program';
+import { readSettings, startInstance } from '@capstan/capability';
 import { readWrapFile } from './wrap-file.ts';
 
 export interface WrapSource {
@@ -13,15 +9,17 @@ export interface WrapSource {
   readonly text: string;
   readonly stateDir: string;
   readonly environment: NodeJS.ProcessEnv;
+  /** A variable that is not set is no fault: the file is only checked. */
+  readonly checks?: boolean;
 }
 
 export function readWrapSource({
   file,
   text,
   stateDir,
-  environment,
+  ...options
 }: WrapSource): ReturnType<typeof readWrapFile> {
-  return readWrapFile(text, { folder: dirname(resolve(file)), stateDir: resolve(stateDir), environment });
+  return readWrapFile(text, { folder: dirname(resolve(file)), stateDir: resolve(stateDir), ...options });
 }
 
 interface StartOptions {
@@ -31,17 +29,10 @@ interface StartOptions {
 
 /** @throws Error when a step of the start fails */
 export function startWrapped(
-  wrapped: WrapSource,
+  { file, environment }: WrapSource,
   capability: Capability,
-  options: StartOptions,
+  { print, signal }: StartOptions,
 ): Promise<RunningInstance> {
-  const { file, stateDir, environment } = wrapped;
-  const { print, signal } = options;
-  if (isKept(environment)) {
-    return startKept(capability, environment, { print, signal, hidden: /^\d\/8 / });
-  }
   print(`1/8 download: ${file} is a file, used in place`);
-  const words = ['capability', 'wrap', resolve(file), '--state-dir', resolve(stateDir)];
-  const source = { ...keptCommand(words, environment), facts: capability };
-  return startProgram(source, { settings: readSettings(environment), print, signal });
+  return startInstance(capability, { settings: readSettings(environment), print, signal });
 }

@@ -6,16 +6,11 @@
 import type { Capability } from '@capstan/capability';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import type { Json } from '@capstan/core/contracts/primitives';
-import {
-  createFindingPlacer,
-  readShapeIssue,
-  type UnplacedFinding,
-} from '@capstan/core/definitions/findings';
+import { createFindingPlacer, type UnplacedFinding } from '@capstan/core/definitions/findings';
 import { readJson } from '@capstan/core/definitions/source/read-json';
 import { readYaml } from '@capstan/core/definitions/source/read-yaml';
 import { detectFormat, type SourceNode } from '@capstan/core/definitions/source/source-node';
-import { extendPointer } from '@capstan/core/json/values';
-import { createNameSuggester, describeUnknownKey } from '@capstan/core/nearest-name';
+import { readStrictIssues } from '@capstan/core/definitions/strict-shape';
 import { z } from 'zod';
 import { defineWrapped } from './define-wrapped.ts';
 import { createHider, maskText, readEnvironment } from './file-variables.ts';
@@ -28,59 +23,15 @@ function shapeOf(kind: KindName): z.ZodObject {
   return z.strictObject({ ...common, [kind]: kinds[kind].shape });
 }
 
-/** The keys that are allowed at a path. */
-function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault)
-    return knownKeys(schema.unwrap() as z.ZodType, path);
-  if (schema instanceof z.ZodUnion)
-    return schema.options.flatMap((option) => knownKeys(option as z.ZodType, path));
-  const [key, ...rest] = path;
-  if (schema instanceof z.ZodObject) {
-    if (key === undefined) return Object.keys(schema.shape);
-    const inner: unknown = Reflect.get(schema.shape, key);
-    return inner === undefined ? [] : knownKeys(inner as z.ZodType, rest);
-  }
-  if (key === undefined) return [];
-  if (schema instanceof z.ZodRecord) return knownKeys(schema.valueType as z.ZodType, rest);
-  return schema instanceof z.ZodArray ? knownKeys(schema.element as z.ZodType, rest) : [];
-}
-
-type WrapIssue = z.core.$ZodIssue;
-
-/** The issues of the branch that was meant: the one with the fewest faults that is no fault of the type itself. */
-function innerIssues(issue: WrapIssue): readonly WrapIssue[] {
-  if (issue.code !== 'invalid_union') return [issue];
-  const branches = issue.errors.filter((errors) =>
-    errors.some(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
-  );
-  const [meant] = branches.toSorted((a, b) => a.length - b.length);
-  return (meant ?? []).length === 0
-    ? [issue]
-    : (meant ?? []).map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }));
-}
-
-function describeIssue(issue: WrapIssue, schema: z.ZodType, { root, text }: WrapText): UnplacedFinding[] {
-  if (issue.code !== 'unrecognized_keys') {
-    return readShapeIssue(issue, root, text).map((fault) => ({ severity: 'error', ...fault }));
-  }
-  const known = [...new Set(knownKeys(schema, issue.path))];
-  const suggest = createNameSuggester(known);
-  return issue.keys.map((key) => ({
-    severity: 'error',
-    code: 'key_unknown',
-    pointer: extendPointer('', ...issue.path.map(String), key),
-    message: describeUnknownKey(key, known),
-    suggestion: suggest(key),
-  }));
-}
-
+/** A file, or a part of one that has the form of a file. */
 interface WrapText {
   readonly root: SourceNode;
   readonly text: string;
 }
 
-interface ReadOptions extends Pick<WrapHost, 'folder' | 'stateDir'> {
-  readonly environment: NodeJS.ProcessEnv;
+interface ReadOptions extends Pick<WrapHost, 'folder' | 'stateDir' | 'environment'> {
+  /** A variable that is not set is no fault: the file is only checked. */
+  readonly checks?: boolean;
 }
 
 interface WrapFindings {
@@ -89,20 +40,25 @@ interface WrapFindings {
   readonly shown: string;
 }
 
-type WrapReading = { readonly capability: Capability } | WrapFindings;
+interface WrapDefinition {
+  readonly capability: Capability;
+  /** Variables that are not set. */
+  readonly missing: readonly string[];
+}
+
+type WrapReading = WrapDefinition | WrapFindings;
 type WrapShape = { readonly file: WrapFile; readonly part: unknown } | { readonly faults: UnplacedFinding[] };
 
 /** Other kinds have other keys, so an unknown kind is the only fault that is reported. */
 function readShape(value: Json, source: WrapText): WrapShape {
   const kind = z.looseObject({ kind: z.enum(kindNames) }).safeParse(value);
   if (!kind.success) {
-    return { faults: kind.error.issues.flatMap((issue) => describeIssue(issue, z.unknown(), source)) };
+    return { faults: readStrictIssues(kind.error.issues, z.unknown(), source) };
   }
   const schema = shapeOf(kind.data.kind);
   const parsed = schema.safeParse(value);
   if (parsed.success) return { file: parsed.data as WrapFile, part: parsed.data[kind.data.kind] };
-  const issues = parsed.error.issues.flatMap(innerIssues);
-  return { faults: issues.flatMap((issue) => describeIssue(issue, schema, source)) };
+  return { faults: readStrictIssues(parsed.error.issues, schema, source) };
 }
 
 function asFinding(fault: WrapFault): UnplacedFinding {
@@ -126,13 +82,13 @@ function define(
 ): { readonly capability: Capability | null; readonly faults: readonly WrapFault[] } {
   const faults: WrapFault[] = [];
   const compile = createCompiler(faults, written);
-  const { folder, stateDir } = options;
+  const { folder, stateDir, environment } = options;
   const { name, cost } = file;
-  const usesPriceBook = readPricesVariable(options.environment, compile);
+  const usesPriceBook = readPricesVariable(environment, compile);
   const hide = createHider(secrets);
-  const host: WrapHost = { name, cost, folder, stateDir, compile, hide, usesPriceBook };
+  const host: WrapHost = { name, cost, folder, stateDir, environment, compile, hide, usesPriceBook };
   try {
-    const capability = defineWrapped(file, kinds[file.kind].prepare(part, host), compile);
+    const capability = defineWrapped(file, kinds[file.kind].prepare(part, host), host);
     return { capability, faults };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
@@ -149,32 +105,34 @@ function define(
 
 /** @returns the capability, or the faults of the file in the order of its lines; they repeat no literal of it */
 export function readWrapFile(text: string, options: ReadOptions): WrapReading {
-  const reading = readSource(text, options);
-  if ('capability' in reading) return reading;
+  const { root, problems } = detectFormat(text, null) === 'json' ? readJson(text) : readYaml(text);
+  if (root !== null && problems.length === 0) return readWrapPart({ root, text }, options);
+  const place = createFindingPlacer(text, root);
+  return hideLiterals(place(problems.map((problem) => ({ severity: 'error', ...problem }))), text);
+}
+
+/** As `readWrapFile`, for a part of another file. */
+export function readWrapPart(source: WrapText, options: ReadOptions): WrapReading {
+  const { root, text } = source;
+  const { value, faults: all, secrets, missing } = readEnvironment(root.value, options.environment);
+  const faults = options.checks === true ? all.filter(({ code }) => code !== 'variable_missing') : all;
+  const refuse = (found: readonly UnplacedFinding[]): WrapFindings =>
+    hideLiterals(createFindingPlacer(text, root)(found), text);
+  const shape = readShape(value, source);
+  if ('faults' in shape) return refuse([...faults.map(asFinding), ...shape.faults]);
+  const { capability, faults: inner } = define(shape, options, { written: root.value, secrets });
+  const found = [...faults, ...inner];
+  return found.length === 0 && capability !== null ? { capability, missing } : refuse(found.map(asFinding));
+}
+
+function hideLiterals(findings: readonly Finding[], text: string): WrapFindings {
   const { shown, hide } = maskText(text);
-  const findings = reading.findings.map(({ suggestion, ...finding }) => ({
+  const hidden = findings.map(({ suggestion, ...finding }) => ({
     ...finding,
     message: hide(finding.message),
     ...(suggestion === undefined
       ? {}
       : { suggestion: finding.code === unknownPrice ? suggestion : hide(suggestion) }),
   }));
-  return { findings, shown };
-}
-
-function readSource(
-  text: string,
-  options: ReadOptions,
-): Omit<WrapFindings, 'shown'> | { readonly capability: Capability } {
-  const { root, problems } = detectFormat(text, null) === 'json' ? readJson(text) : readYaml(text);
-  const place = createFindingPlacer(text, root);
-  if (root === null || problems.length > 0) {
-    return { findings: place(problems.map((problem) => ({ severity: 'error', ...problem }))) };
-  }
-  const { value, faults, secrets } = readEnvironment(root.value, options.environment);
-  const shape = readShape(value, { root, text });
-  if ('faults' in shape) return { findings: place([...faults.map(asFinding), ...shape.faults]) };
-  const { capability, faults: inner } = define(shape, options, { written: root.value, secrets });
-  const all = [...faults, ...inner];
-  return all.length === 0 && capability !== null ? { capability } : { findings: place(all.map(asFinding)) };
+  return { findings: hidden, shown };
 }

@@ -69,6 +69,8 @@ export interface WrapHost {
   /** The folder of the YAML file. */
   readonly folder: string;
   readonly compile: WrapCompiler;
+  /** Of the capability; programs get PATH and HOME from it. */
+  readonly environment: NodeJS.ProcessEnv;
   /** Keeps the jobs of providers by their Idempotency-Keys. */
   readonly stateDir: string;
   /** Takes secrets out of a text. */

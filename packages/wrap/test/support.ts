@@ -43,7 +43,7 @@ export async function startWrapped(
   const reading = readWrapFile(text, {
     folder: folder ?? home,
     stateDir: stateDir ?? join(home, 'state'),
-    environment,
+    environment: { ...process.env, ...environment },
   });
   if ('findings' in reading) throw new Error(linesOf(reading.findings).join('\n'));
   const mediaFolder = join(home, 'media');

@@ -12,6 +12,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errorTable } from '@capstan/core/contracts/errors';
+import { FleetFile } from '@capstan/core/contracts/fleet-file';
 import { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
@@ -157,11 +158,19 @@ export function docsRoutes(): Route[] {
   ];
 }
 
-const rootName = 'PipelineDefinition';
+interface EditorSchema {
+  readonly schema: z.ZodType;
+  /** The id of the schema. */
+  readonly rootName: string;
+  readonly path: string;
+}
 
 /** @param publicUrl where clients reach the API; without it, the schema's id is relative */
-export function createPipelineSchema(publicUrl: string | undefined): JsonObject {
-  const { $schema, $defs = {} } = z.toJSONSchema(PipelineDefinition, {
+function createEditorSchema(
+  { schema, rootName, path }: EditorSchema,
+  publicUrl: string | undefined,
+): JsonObject {
+  const { $schema, $defs = {} } = z.toJSONSchema(schema, {
     target: 'draft-2020-12',
     io: 'input',
     override: ({ zodSchema, jsonSchema }) => simplify(zodSchema, jsonSchema),
@@ -170,10 +179,20 @@ export function createPipelineSchema(publicUrl: string | undefined): JsonObject 
   const kept = Object.entries(parts).filter(([name]) => !name.startsWith(inner));
   return JsonObject.parse({
     $schema,
-    $id: `${publicUrl ?? ''}/v1/schemas/pipeline.json`,
+    $id: `${publicUrl ?? ''}${path}`,
     ...root,
     $defs: Object.fromEntries(kept),
   });
+}
+
+export function createPipelineSchema(publicUrl: string | undefined): JsonObject {
+  const path = '/v1/schemas/pipeline.json';
+  return createEditorSchema({ schema: PipelineDefinition, rootName: 'PipelineDefinition', path }, publicUrl);
+}
+
+export function createFleetSchema(publicUrl: string | undefined): JsonObject {
+  const path = '/v1/schemas/fleet.json';
+  return createEditorSchema({ schema: FleetFile, rootName: 'FleetFile', path }, publicUrl);
 }
 
 /** Zod's name for a recursive schema; only the schema of any JSON value is one. */
@@ -186,9 +205,23 @@ function simplify(schema: unknown, shown: z.core.JSONSchema.BaseSchema): void {
   if (schema === JsonObject) shown.type = 'object';
 }
 
+/** A route that anyone may read, with a schema that is created once. */
+function forEditors(create: () => JsonObject) {
+  let text: string | undefined;
+  return {
+    tag: 'service',
+    scope: null,
+    responses: { 200: { content: 'application/schema+json' } },
+    handle: () => {
+      text ??= JSON.stringify(create(), null, 2);
+      const headers = { 'Content-Type': 'application/schema+json', 'Access-Control-Allow-Origin': '*' };
+      return { status: 200 as const, headers, body: text };
+    },
+  } as const;
+}
+
 /** @param documented the routes of the OpenAPI document, besides these */
 export function documentRoutes(documented: readonly Route[], config: ApiConfig): Route[] {
-  let pipelineSchema: string | undefined;
   let openApi: JsonObject | undefined;
   let forGenerators: JsonObject | undefined;
   const routes: Route[] = [
@@ -210,18 +243,13 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
     }),
     route('GET /v1/schemas/pipeline.json', {
       operation: 'get_pipeline_schema',
-      tag: 'service',
       summary: 'JSON Schema of a pipeline definition, for editors',
-      scope: null,
-      responses: { 200: { content: 'application/schema+json' } },
-      handle: () => {
-        pipelineSchema ??= JSON.stringify(createPipelineSchema(config.PUBLIC_URL), null, 2);
-        return {
-          status: 200,
-          headers: { 'Content-Type': 'application/schema+json', 'Access-Control-Allow-Origin': '*' },
-          body: pipelineSchema,
-        };
-      },
+      ...forEditors(() => createPipelineSchema(config.PUBLIC_URL)),
+    }),
+    route('GET /v1/schemas/fleet.json', {
+      operation: 'get_fleet_schema',
+      summary: 'JSON Schema of the file of `capstan up`, for editors',
+      ...forEditors(() => createFleetSchema(config.PUBLIC_URL)),
     }),
   ];
   return routes;

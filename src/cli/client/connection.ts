@@ -54,7 +54,7 @@ function parseStack(file: string, text: string): StackFile {
 }
 
 /** The stack file of the stack that runs from `folder`; undefined when none runs. @throws UsageError */
-export async function readStack(folder: string): Promise<StackFile | undefined> {
+async function readStack(folder: string): Promise<StackFile | undefined> {
   const file = join(folder, 'stack.json');
   try {
     return parseStack(file, await readFile(file, 'utf8'));
@@ -93,4 +93,25 @@ export async function resolveConnection(
     key: givenKey ?? (own ? stack.api_key : undefined),
     project: givenProject ?? (usesStackKey ? stack.project_id : undefined),
   };
+}
+
+/** Completes the environment of instances with the settings of a stack that runs on this machine. */
+export async function routerEnvironment(
+  given: NodeJS.ProcessEnv,
+  isRegistered: boolean,
+  data: string | undefined,
+): Promise<NodeJS.ProcessEnv> {
+  if (!isRegistered) return { ...given, ROUTER_URL: undefined };
+  if (given.ROUTER_URL) return given;
+  const stack = await readStack(dataFolder(data, given));
+  return stack === undefined ? given : stackEnvironment(given, stack);
+}
+
+/** The environment of instances that register at a stack. */
+export function stackEnvironment(
+  given: NodeJS.ProcessEnv,
+  stack: Pick<StackFile, 'api_url' | 'api_key' | 'media_url'>,
+): NodeJS.ProcessEnv {
+  const { api_url: ROUTER_URL, api_key: ROUTER_TOKEN, media_url } = stack;
+  return { ...given, ROUTER_URL, ROUTER_TOKEN, MEDIA_URL: given.MEDIA_URL || media_url };
 }

@@ -7,17 +7,19 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, extname, join, relative, resolve } from 'node:path';
+import { defaultCacheDir } from '@capstan/capability/lifecycle/start-instance';
 import { InvalidArgumentError } from 'commander';
 import type { Check } from '../../dev/doctor/check.ts';
 import type { Stack } from '../../dev/stack.ts';
 import { createApiClient } from '../client/api-client.ts';
-import { dataFolder } from '../client/connection.ts';
+import { dataFolder, stackEnvironment } from '../client/connection.ts';
 import { linkToConsole } from '../client/session.ts';
 import { local, parsed, usually } from '../command.ts';
-import { describeError, UsageError } from '../errors.ts';
+import { describeError, exitCodes, UsageError } from '../errors.ts';
 import { collectText } from '../input/arguments.ts';
 import { createPrinter } from '../render/print.ts';
-import { packageFolder, stackSignal, untilAborted } from '../shell.ts';
+import { packageFolder, type Shell, stackSignal, untilAborted } from '../shell.ts';
+import type { StartedFleet } from './instances/up.ts';
 
 function parsePort(text: string): number {
   const port = Number(text);
@@ -51,15 +53,35 @@ interface DevGiven {
   readonly ephemeral: boolean;
   readonly samples: boolean | undefined;
   readonly watch: readonly string[] | undefined;
+  readonly fleet: string | undefined;
   readonly json: boolean;
 }
 
-async function runDev(options: DevGiven): Promise<void> {
+/** Undefined without a file. @throws UsageError when it has errors, which are shown */
+async function prepareFleet(file: string | undefined, shell: Shell) {
+  if (file === undefined) return undefined;
+  const { readFleet, startFleet } = await import('./instances/up.ts');
+  const print = createPrinter(shell);
+  const given = { file, only: [] };
+  const plan = readFleet(given, { environment: shell.environment, checks: false }, print);
+  if (plan === null) throw new UsageError(`--fleet ${file} has errors`);
+  const folders = { cacheDir: defaultCacheDir, stateDir: '.capstan/wrap' };
+  return async ({ info }: Stack, json: boolean): Promise<StartedFleet> => {
+    const environment = stackEnvironment(shell.environment, info);
+    const fleet = await startFleet({ ...given, ...folders, plan, environment, json }, print);
+    fleet.watch();
+    return fleet;
+  };
+}
+
+async function runDev(options: DevGiven, shell: Shell): Promise<void> {
   const { startStack } = await import('../../dev/stack.ts');
-  const { createPrinter } = await import('../../dev/progress.ts');
-  const signal = stackSignal();
-  const printer = createPrinter(options.json ? process.stderr : process.stdout);
+  const { createPrinter: createProgress } = await import('../../dev/progress.ts');
+  let fleet: StartedFleet | undefined;
+  const signal = stackSignal({ onForce: () => fleet?.kill() });
+  const printer = createProgress(options.json ? process.stderr : process.stdout);
   try {
+    const start = await prepareFleet(options.fleet, shell);
     const stack = await startStack({
       dataDir: dataFolder(options.data, process.env),
       ephemeral: options.ephemeral,
@@ -71,9 +93,13 @@ async function runDev(options: DevGiven): Promise<void> {
       signal,
     });
     console.log(options.json ? JSON.stringify(stack.info) : describeStack(stack, await signedIn(stack)));
+    fleet = await start?.(stack, options.json);
     await untilAborted(signal);
     printer.report({ part: 'capstan', status: 'note', detail: 'stopping', elapsedMs: 0 });
+    await fleet?.stop();
     await stack.stop();
+    // Files are still watched.
+    if (fleet !== undefined) process.exit(exitCodes.ok);
   } catch (error) {
     if (signal.aborted) return;
     printer.close();
@@ -100,6 +126,7 @@ export const registerDevCommand = local('dev', {
       'start the capability in a folder too, or all in its folders, and again when files change (repeatable)',
       collectText,
     ),
+    '--fleet <file>': 'start what a fleet file names too, as `capstan up FILE --watch` does',
     '--json': usually('print the content of stack.json as one line when ready', false),
   },
   run: runDev,

@@ -1,4 +1,4 @@
-/** `capstan capability wrap`: a YAML file as an instance, kept by a process above it. */
+/** `capstan capability wrap`: a YAML file as an instance, in one process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -7,8 +7,6 @@ import { afterEach, expect, inject, it } from 'vitest';
 import { type FakeRouter, startFakeRouter } from '../../../packages/capability/test/support/fake-router.ts';
 import { aFolder } from '../../../packages/capability/test/support/folders.ts';
 import { runCapstan } from '../../../src/cli/program.ts';
-import { isRunning, readProcessMark } from '../../../src/dev/supervisor/child-process.ts';
-import { isLong } from '../../support/long.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aShell } from '../support/shell.ts';
 
@@ -85,37 +83,19 @@ it('checks a file without starting it', async () => {
   expect(wrong.printed).toMatch(/2 errors/);
 });
 
-it('registers with the facts of the file, serves, and deregisters at SIGTERM', async () => {
+it('checks a file without the variables that it names, and lists them', async () => {
+  const written = await writeWrap(`${file}  env: {KEY: "\${NOT_SET_ANYWHERE}"}\n`);
+  const { code, printed } = await check(written);
+  expect(code).toBe(0);
+  expect(printed).toContain('to be set in the environment: NOT_SET_ANYWHERE');
+});
+
+it('registers with the facts of the file, serves in its own process, and deregisters at SIGTERM', async () => {
   const { said, endpoint, child, exited, printed } = await startParent();
   expect(said[0]?.body).toMatchObject({ name: 'parent', tags: ['local'], max_concurrency: 3 });
-  const serving = await askParent(endpoint);
-  // A terminal sends it to both processes; the one above decides.
-  process.kill(serving, 'SIGINT');
-  expect(await askParent(endpoint)).toBe(serving);
+  expect(await askParent(endpoint)).toBe(child.pid);
   child.kill('SIGTERM');
   expect(await exited).toBe(0);
   expect(said.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
   expect(printed.text.match(/^\d\/8/gm)).toHaveLength(8);
-});
-
-it.runIf(isLong)('starts again at the same address after a crash, and stays registered', async () => {
-  const { said, endpoint, printed } = await startParent();
-  const first = await askParent(endpoint);
-  process.kill(first, 'SIGKILL');
-  await waitFor('the second registration', async () => said.length === 2);
-  expect(await askParent(endpoint)).not.toBe(first);
-  expect(said.map(({ method, body }) => [method, body.endpoint])).toEqual([
-    ['POST', endpoint],
-    ['POST', endpoint],
-  ]);
-  expect(printed.text).toMatch(/ended by SIGKILL; it is started again in 0\.5 s/);
-});
-
-it.runIf(isLong)('takes the serving process along when it is killed', async () => {
-  const { endpoint, child } = await startParent();
-  const pid = await askParent(endpoint);
-  const serving = { pid, mark: readProcessMark(pid) ?? '' };
-  expect(isRunning(serving)).toBe(true);
-  child.kill('SIGKILL');
-  await waitFor('its end', async () => !isRunning(serving));
 });

@@ -72,7 +72,8 @@ interface Download {
   readonly summary: string;
 }
 
-function isPath(source: string): boolean {
+/** Whether a text can only mean a folder, and no package. */
+export function isPath(source: string): boolean {
   return /^(\.{1,2}$|\.{0,2}[/\\])/.test(source);
 }
 

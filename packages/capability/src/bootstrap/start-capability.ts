@@ -20,7 +20,7 @@ import { type RunningInstance, startInstance } from '../lifecycle/start-instance
 import { readSettings } from '../settings.ts';
 import type { OwnModules } from './own-imports-hook.ts';
 import { downloadSource } from './packages.ts';
-import { isKept, keptCommand, startKept, startProgram } from './start-program.ts';
+import { isKept, keptCommand, type ProgramFacts, startKept, startProgram } from './start-program.ts';
 
 /** The entry may be a `.ts` file in a checkout and a `.js` file after the build. */
 async function findEntry(folder: string, { main, capstan }: CapabilityManifest): Promise<string> {
@@ -81,6 +81,25 @@ async function readManifest(folder: string): Promise<CapabilityManifest> {
     const reason = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
     throw new Error(`${file} cannot be read: ${reason}`, { cause: error });
   }
+}
+
+interface FoundSource {
+  readonly folder: string;
+  readonly summary: string;
+  /** How its program is started; absent: it is a module. */
+  readonly program?: { readonly command: readonly [string, ...string[]]; readonly facts: ProgramFacts };
+}
+
+/** Installs a source that is no folder. @throws Error when it is neither, npm fails, or its package.json is invalid */
+export async function findSource(
+  source: string,
+  cacheDir: string,
+  signal?: AbortSignal,
+): Promise<FoundSource> {
+  const found = await downloadSource(source, cacheDir, signal);
+  const { capstan } = await readManifest(found.folder);
+  if (capstan?.start === undefined) return found;
+  return { ...found, program: { command: capstan.start, facts: capstan } };
 }
 
 interface BootstrapOptions {

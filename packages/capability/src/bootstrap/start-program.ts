@@ -9,14 +9,13 @@
  * server is retried, whereas a run fails when its only instance is deregistered.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CapabilitySpec } from '@capstan/core/contracts/capability';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { Capability } from '../define-capability.ts';
 import { announce, type Registrable } from '../lifecycle/registration.ts';
 import {
-  bindServer,
+  findPort,
   graceMs,
   type InstanceOptions,
   type RunningInstance,
@@ -108,9 +107,15 @@ async function stopProgram({ process, ended }: ProgramRun, limitMs: number): Pro
   clearTimeout(force);
 }
 
+/** Facts that `/spec` does not hold. */
+export type ProgramFacts = Pick<
+  Registrable,
+  'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with'
+>;
+
 interface ProgramSource extends ProgramCommand {
-  /** Facts that `/spec` does not hold; absent: the command serves a module, which reports all of them. */
-  readonly facts?: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with'>;
+  /** Absent: the command serves a module, which reports all facts. */
+  readonly facts?: ProgramFacts;
 }
 
 // A module or a file is served by another process of this program, which this variable marks.
@@ -122,30 +127,43 @@ export function isKept(environment: NodeJS.ProcessEnv): boolean {
   return environment[keptVariable] === 'true';
 }
 
+const slotsVariable = 'CAPSTAN_KEPT_SLOTS';
+
+/** Variables of a process that is kept. @param slots calls that it runs in parallel, if the module does not decide that */
+export function keptVariables(slots?: number): NodeJS.ProcessEnv {
+  return { [keptVariable]: 'true', [slotsVariable]: slots === undefined ? undefined : String(slots) };
+}
+
 /** A command of this program, in a process that is kept. */
 export function keptCommand(words: readonly string[], environment: NodeJS.ProcessEnv): ProgramCommand {
   const [program = ''] = process.argv.slice(1);
   return {
     folder: process.cwd(),
     command: [process.execPath, ...process.execArgv, program, ...words],
-    environment: { ...environment, [keptVariable]: 'true' },
+    environment: { ...environment, ...keptVariables() },
   };
+}
+
+/** Facts that a message can hold. Which keys are resident stays with the instance, which reports them in `/health`. */
+export function reportedFacts(capability: Capability): Registrable {
+  const { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with, max_resident } = capability;
+  return { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with, max_resident };
 }
 
 /** Starts the instance of a kept process: it registers nowhere, and the process above prints the other steps. */
 export async function startKept(
-  capability: Capability,
+  given: Capability,
   environment: NodeJS.ProcessEnv,
   options: Omit<InstanceOptions, 'settings'> & { readonly hidden: RegExp },
 ): Promise<RunningInstance> {
   const { print, hidden, ...others } = options;
+  const slots = Number(environment[slotsVariable] || given.max_concurrency);
+  const capability = { ...given, max_concurrency: slots };
   process.on('SIGINT', () => undefined); // a terminal sends it to both processes
   const settings = readSettings({ ...environment, ROUTER_URL: undefined });
   const printLog = (line: string): void => void (hidden.test(line) || print(line));
   const instance = await startInstance(capability, { ...others, settings, print: printLog });
-  const { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with } = capability;
-  const facts: Registrable = { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with };
-  process.send?.(facts, () => process.disconnect());
+  process.send?.(reportedFacts(capability), () => process.disconnect());
   return instance;
 }
 
@@ -154,12 +172,10 @@ const specTimeoutMs = 5_000;
 /** Delays before a restart: doubled each time, reset after a run of `livedMs`. */
 const restarts = { firstMs: 500, mostMs: 30_000, livedMs: 60_000 };
 
-/** A port that is free now; the program binds it a moment later. */
-async function findPort(host: string, port: number | undefined): Promise<number> {
-  const server = createServer();
-  const found = await bindServer(server, { host, port });
-  await new Promise((resolve) => server.close(resolve));
-  return found;
+/** @param local the address of an instance @throws Error when it does not answer, or its spec is invalid */
+export async function readSpec(local: string): Promise<CapabilitySpec> {
+  const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
+  return CapabilitySpec.parse(await response.json());
 }
 
 /** The facts for the registration: the spec as the program serves it, and the settings of the folder. */
@@ -168,8 +184,7 @@ async function readFacts(
   facts: ProgramSource['facts'],
 ): Promise<Registrable> {
   if (facts === undefined) return reported;
-  const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
-  const spec = CapabilitySpec.parse(await response.json());
+  const spec = await readSpec(local);
   const { tags, max_concurrency, settle, warm_up, shared_with } = facts;
   const { cost_model } = spec;
   return { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with };
@@ -279,7 +294,7 @@ export async function startProgram(
     options.signal?.throwIfAborted();
     const facts = await readFacts(run, source.facts);
     const endpoint = withoutEndSlashes(settings.ADVERTISE_URL ?? run.local);
-    const onReady = (): Promise<void> => announced.again();
+    const onReady = async (): Promise<void> => void (await announced.again());
     const announced = await announce(
       {
         facts,

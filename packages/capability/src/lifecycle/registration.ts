@@ -2,6 +2,7 @@
  * Steps 6 to 8 of the bootstrap lifecycle: the instance registers at the router, sends a heartbeat every 60 seconds,
  * and deregisters. Nothing is retried: the next heartbeat is the next chance.
  */
+import type { Registration } from '@capstan/core/contracts/capability';
 import { heartbeatSeconds } from '@capstan/core/contracts/limits';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { Capability } from '../define-capability.ts';
@@ -49,27 +50,34 @@ export type Registrable = Pick<
   | 'shared_with'
   | 'max_resident'
   | 'resident'
->;
+> &
+  Pick<Partial<Registration>, 'host' | 'takes'>;
 
 interface RouterClient {
   /** @throws Error unless the router answered 2xx, like the other methods */
   register(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
-  heartbeat(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
-  deregister(name: string, endpoint: string): Promise<void>;
+  /** @returns whether the router did not know the instance, and has read its spec in place of a registration */
+  heartbeat(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<boolean>;
+  /** @returns whether the router took it for one of an earlier instance, because this one still answers */
+  deregister(name: string, endpoint: string): Promise<boolean>;
 }
 
 const timeoutMs = { register: 30_000, heartbeat: 10_000, deregister: 5_000 };
 
+/** Undefined when the text is no JSON object, or has no such field. */
+function fieldOf(text: string, name: string): unknown {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === 'object' ? Reflect.get(answer ?? {}, name) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The reason in a problem+json answer, else the start of the text. */
 function reasonOf(text: string): string {
-  try {
-    const problem: unknown = JSON.parse(text);
-    const detail = typeof problem === 'object' ? Reflect.get(problem ?? {}, 'detail') : undefined;
-    if (typeof detail === 'string') return detail;
-  } catch {
-    // Not JSON: the text itself is the reason.
-  }
-  return text.slice(0, 200);
+  const detail = fieldOf(text, 'detail');
+  return typeof detail === 'string' ? detail : text.slice(0, 200);
 }
 
 /** The message with its cause, which holds the reason of a failed fetch. */
@@ -84,10 +92,9 @@ interface RouterMessage {
   readonly limitMs: number;
 }
 
-function createRouterClient(routerUrl: string, token: string): RouterClient {
-  const base = `${withoutEndSlashes(routerUrl)}/v1/capabilities`;
-
-  const call = async (method: string, url: string, { body, limitMs }: RouterMessage): Promise<void> => {
+/** @returns sends a message to the router, and reads the text of its answer @throws Error unless it answered 2xx */
+function createRouterCall(token: string) {
+  return async (method: string, url: string, { body, limitMs }: RouterMessage): Promise<string> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const signal = AbortSignal.timeout(limitMs);
     const request = { method, headers, body: JSON.stringify(body), redirect: 'error', signal } as const;
@@ -96,25 +103,41 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${url} was answered ${response.status}: ${reasonOf(text)}`);
+    return text;
   };
+}
+
+function createRouterClient(routerUrl: string, token: string): RouterClient {
+  const base = `${withoutEndSlashes(routerUrl)}/v1/capabilities`;
+  const call = createRouterCall(token);
 
   return {
-    register: ({ spec, cost_model, tags, max_concurrency, settle, ...optional }, endpoint, queue_depth) => {
-      const { warm_up, shared_with, max_resident } = optional;
+    register: async (
+      { spec, cost_model, tags, max_concurrency, settle, ...optional },
+      endpoint,
+      queue_depth,
+    ) => {
+      const { warm_up, shared_with, host, takes, max_resident } = optional;
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
       const always = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
-      const body = { ...always, warm_up, shared_with, max_resident, resident: optional.resident?.() };
+      const residency = { max_resident, resident: optional.resident?.() };
+      const body = { ...always, warm_up, shared_with, host, takes, ...residency };
       const sent = settle === 'reported' ? { ...body, settle } : body;
-      return call('POST', base, { body: sent, limitMs: timeoutMs.register });
+      await call('POST', base, { body: sent, limitMs: timeoutMs.register });
     },
-    heartbeat: ({ spec: { name }, resident }, endpoint, queue_depth) =>
-      call('POST', `${base}/${name}/heartbeat`, {
-        body: { endpoint, queue_depth, resident: resident?.() },
-        limitMs: timeoutMs.heartbeat,
-      }),
-    deregister: (name, endpoint) =>
-      call('DELETE', `${base}/${name}`, { body: { endpoint }, limitMs: timeoutMs.deregister }),
+    heartbeat: async ({ spec: { name }, resident }, endpoint, queue_depth) => {
+      const body = { endpoint, queue_depth, resident: resident?.() };
+      const text = await call('POST', `${base}/${name}/heartbeat`, { body, limitMs: timeoutMs.heartbeat });
+      return fieldOf(text, 'adopted') === true;
+    },
+    deregister: async (name, endpoint) => {
+      const text = await call('DELETE', `${base}/${name}`, {
+        body: { endpoint },
+        limitMs: timeoutMs.deregister,
+      });
+      return fieldOf(text, 'stale') === true;
+    },
   };
 }
 
@@ -142,16 +165,14 @@ async function registered(
   options: AnnounceOptions,
 ): Promise<Heartbeat> {
   const { name, version } = facts.spec;
-  const shared = readSharedWith(options.settings.SHARED_WITH);
-  await router.register(
-    shared === undefined ? facts : { ...facts, shared_with: shared },
-    endpoint,
-    queueDepth(),
-  );
+  await router.register(facts, endpoint, queueDepth());
   options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
   const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
   const beat = async (): Promise<void> => {
-    if (isServing()) await router.heartbeat(facts, endpoint, queueDepth());
+    if (!isServing()) return;
+    // The spec holds neither tags nor the price of a registration.
+    const isAdopted = await router.heartbeat(facts, endpoint, queueDepth());
+    if (isAdopted) await router.register(facts, endpoint, queueDepth());
   };
   const heartbeat = startHeartbeat(beat, intervalMs, options.print);
   options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
@@ -163,14 +184,20 @@ function createStop(
   { router, heartbeat }: { readonly router: RouterClient | null; readonly heartbeat: Heartbeat | null },
   { print }: AnnounceOptions,
 ): () => Promise<void> {
+  const deregister = async (): Promise<{ readonly outcome: string; readonly isStale: boolean }> => {
+    if (router === null) return { outcome: '', isStale: false };
+    try {
+      return { outcome: 'deregistered, ', isStale: await router.deregister(facts.spec.name, endpoint) };
+    } catch (error) {
+      return { outcome: `deregistration failed, ignored (${describeFault(error)}), `, isStale: false };
+    }
+  };
   const stop = async (): Promise<void> => {
     heartbeat?.stop();
-    const deregistered = router?.deregister(facts.spec.name, endpoint) ?? Promise.resolve();
-    const outcome = await deregistered.then(
-      () => (router === null ? '' : 'deregistered, '),
-      (error: Error) => `deregistration failed, ignored (${error.message}), `,
-    );
+    const { outcome, isStale } = await deregister();
     await close();
+    // Shortly after a restart the router asks the address whether the instance has left.
+    if (isStale) await deregister();
     print(`8/8 stop: ${outcome}stopped`);
   };
   let stopping: Promise<void> | undefined;
@@ -183,24 +210,31 @@ function createStop(
 interface Announced {
   /** Step 8; never throws and may be called repeatedly. */
   readonly stop: () => Promise<void>;
-  /** Registers a restarted instance again; a failure is printed and ignored. */
-  readonly again: () => Promise<void>;
+  /** Registers a restarted instance again; a failure is printed and ignored. @returns whether it is registered */
+  readonly again: () => Promise<boolean>;
 }
 
 /** @throws Error when the router refuses the registration */
-export async function announce(serving: Serving, options: AnnounceOptions): Promise<Announced> {
-  const { ROUTER_URL, ROUTER_TOKEN = '' } = options.settings;
+export async function announce(given: Serving, options: AnnounceOptions): Promise<Announced> {
+  const { ROUTER_URL, ROUTER_TOKEN = '', SHARED_WITH } = options.settings;
+  const shared_with = readSharedWith(SHARED_WITH) ?? given.facts.shared_with;
+  const serving = { ...given, facts: { ...given.facts, shared_with } };
   const router = ROUTER_URL === undefined ? null : createRouterClient(ROUTER_URL, ROUTER_TOKEN);
   const heartbeat = router === null ? null : await registered(router, serving, options);
   if (router === null) {
     options.print('6/8 register: not registered, ROUTER_URL is not set; serving only');
     options.print('7/8 heartbeat: none, not registered');
   }
-  const again = async (): Promise<void> => {
+  const again = async (): Promise<boolean> => {
     const { facts, endpoint, queueDepth } = serving;
-    await router?.register(facts, endpoint, queueDepth()).catch((error: Error) => {
-      options.print(`registration failed, the next heartbeat is the next chance: ${error.message}`);
-    });
+    try {
+      await router?.register(facts, endpoint, queueDepth());
+      return true;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      options.print(`registration failed, the next heartbeat is the next chance: ${message}`);
+      return false;
+    }
   };
   return { stop: createStop(serving, { router, heartbeat }, options), again };
 }

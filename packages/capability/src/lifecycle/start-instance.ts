@@ -7,7 +7,7 @@
  * period, and closes.
  */
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,8 +26,9 @@ import { announce, describeFault } from './registration.ts';
 
 // Step 4 of the bootstrap: listen on the given port, or on a random free one of 8100 to 8200.
 
-const firstPort = 8_100;
-const lastPort = 8_200;
+/** The ports of instances, of which one is chosen. */
+export const instancePorts = { first: 8_100, last: 8_200 } as const;
+const { first: firstPort, last: lastPort } = instancePorts;
 
 async function listen(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
@@ -67,6 +68,18 @@ export async function bindServer(
   throw new Error(`${tried} of ${host} is taken`);
 }
 
+/** A port that is free now; a program binds it a moment later. */
+export async function findPort(
+  host: string,
+  port: number | undefined,
+  candidates?: readonly number[],
+): Promise<number> {
+  const server = createServer();
+  const found = await bindServer(server, { host, port }, candidates);
+  await new Promise((resolve) => server.close(resolve));
+  return found;
+}
+
 // Step 5 of the bootstrap: `GET /health` on this machine, up to 10 times, 1 second apart, the first at once.
 
 const readinessAttempts = 10;
@@ -75,7 +88,7 @@ const readinessIntervalMs = 1_000;
 const shownCharacters = 200;
 
 /** @returns the answer if it is not status ok; null when healthy */
-async function findFault(healthUrl: string, timeoutMs: number): Promise<string | null> {
+export async function findHealthFault(healthUrl: string, timeoutMs: number): Promise<string | null> {
   try {
     const response = await fetch(healthUrl, { signal: AbortSignal.timeout(timeoutMs) });
     const text = await response.text();
@@ -103,7 +116,7 @@ export async function waitUntilReady(
   let fault: string | null = null;
   for (let attempt = 1; attempt <= readinessAttempts; attempt += 1) {
     const started = Date.now();
-    fault = await findFault(healthUrl, intervalMs);
+    fault = await findHealthFault(healthUrl, intervalMs);
     if (fault === null) return attempt;
     if (attempt < readinessAttempts) await sleep(Math.max(0, intervalMs - (Date.now() - started)));
   }

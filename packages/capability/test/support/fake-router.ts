@@ -13,14 +13,15 @@ interface Said {
 export interface FakeRouter {
   readonly url: string;
   readonly said: readonly Said[];
-  /** The next answers have this status. */
-  answer(status: number): void;
+  /** The next answers have this status and these fields. */
+  answer(status: number, fields?: object): void;
   close(): void;
 }
 
 export async function startFakeRouter(): Promise<FakeRouter> {
   const said: Said[] = [];
   let status = 201;
+  let answered: object = {};
   const server = createServer((request, response) => {
     request
       .setEncoding('utf8')
@@ -35,7 +36,7 @@ export async function startFakeRouter(): Promise<FakeRouter> {
             body: JSON.parse(chunks.join('')),
           });
           response.writeHead(status, { 'content-type': 'application/problem+json' });
-          response.end(JSON.stringify({ detail: 'as the test asked' }));
+          response.end(JSON.stringify({ detail: 'as the test asked', ...answered }));
         },
         () => response.destroy(),
       );
@@ -50,8 +51,9 @@ export async function startFakeRouter(): Promise<FakeRouter> {
   return {
     url,
     said,
-    answer: (next) => {
+    answer: (next, fields = {}) => {
       status = next;
+      answered = fields;
     },
     close,
   };

@@ -54,12 +54,15 @@ type CommandPart = z.infer<typeof CommandPart>;
 const inherited = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR', 'TZ'];
 
 /** A variable that is null is left out. */
-function compileEnvironment({ env }: CommandPart, { compile }: WrapHost): Evaluate<NodeJS.ProcessEnv> {
+function compileEnvironment(
+  { env }: CommandPart,
+  { compile, environment: given }: WrapHost,
+): Evaluate<NodeJS.ProcessEnv> {
   const rows = Object.entries(env).map(
     ([name, written]) => [name, compile.value(written, `/command/env/${name}`)] as const,
   );
   return (scope) => {
-    const environment = Object.fromEntries(inherited.map((name) => [name, process.env[name]]));
+    const environment = Object.fromEntries(inherited.map((name) => [name, given[name]]));
     for (const [name, evaluate] of rows) {
       const value = evaluate(scope);
       if (value !== null) environment[name] = toVariable(value, name);

@@ -5,13 +5,13 @@ import { type CheckResult, checkCapability } from '@capstan/capability/conforman
 import { defaultCacheDir } from '@capstan/capability/lifecycle/start-instance';
 import { runUntilSignal } from '@capstan/capability/serve';
 import { readWrapSource, startWrapped } from '@capstan/wrap/start-wrapped';
-import { dataFolder, readStack } from '../client/connection.ts';
-import { group, local, usually } from '../command.ts';
-import { exitCodes } from '../errors.ts';
-import { readSource } from '../input/arguments.ts';
-import { readJob } from '../input/run-request.ts';
-import { countFindings, renderFindings } from '../render/findings.ts';
-import { createPrinter, type Printer } from '../render/print.ts';
+import { routerEnvironment } from '../../client/connection.ts';
+import { group, local, usually } from '../../command.ts';
+import { exitCodes } from '../../errors.ts';
+import { readSource } from '../../input/arguments.ts';
+import { readJob } from '../../input/run-request.ts';
+import { countFindings, renderFindings } from '../../render/findings.ts';
+import { createPrinter, type Printer } from '../../render/print.ts';
 
 function print({ style, line }: Printer, results: readonly CheckResult[]): void {
   for (const { name, ok, detail } of results) {
@@ -42,24 +42,6 @@ export const registerCheckCommand = local('check', {
   },
 });
 
-/** Completes the environment with the settings of a stack that runs on this machine. */
-async function completeEnvironment(
-  given: NodeJS.ProcessEnv,
-  isRegistered: boolean,
-  data: string | undefined,
-): Promise<NodeJS.ProcessEnv> {
-  if (!isRegistered) return { ...given, ROUTER_URL: undefined };
-  if (given.ROUTER_URL) return given;
-  const stack = await readStack(dataFolder(data, given));
-  if (stack === undefined) return given;
-  return {
-    ...given,
-    ROUTER_URL: stack.api_url,
-    ROUTER_TOKEN: stack.api_key,
-    MEDIA_URL: given.MEDIA_URL || stack.media_url,
-  };
-}
-
 const startCommand = local('start', {
   about:
     'start an instance and register it at ROUTER_URL, else at the running stack, until SIGTERM or SIGINT; restarts after a crash',
@@ -76,7 +58,7 @@ const startCommand = local('start', {
   run: async ({ source, cacheDir, data, register, inProcess }, shell) => {
     const { line } = createPrinter(shell);
     const isServing = isKept(shell.environment);
-    const env = await completeEnvironment(shell.environment, register === true && !isServing, data);
+    const env = await routerEnvironment(shell.environment, register === true && !isServing, data);
     await lendOwnImports();
     const keeps = inProcess || isServing ? {} : { keeps: ['capability', 'start'] };
     const start = (signal: AbortSignal) =>
@@ -86,8 +68,7 @@ const startCommand = local('start', {
 });
 
 const wrapCommand = local('wrap', {
-  about:
-    'start an instance without code: a YAML file describes the program or service that does the work; restarts after a crash',
+  about: 'start an instance without code: a YAML file describes the program or service that does the work',
   args: { '<file>': 'the file, see docs/wrap.md' },
   options: {
     '--check': usually('only check the file; exits 1 when it has errors', false),
@@ -98,20 +79,22 @@ const wrapCommand = local('wrap', {
   run: async ({ file, check, stateDir, data, register }, shell) => {
     const print = createPrinter(shell);
     const { name, text, type } = await readSource(file, shell.stdin);
-    const isServing = isKept(shell.environment);
-    const environment = await completeEnvironment(shell.environment, register === true && !isServing, data);
-    const source = { file, text, stateDir, environment };
+    const environment = await routerEnvironment(shell.environment, register === true, data);
+    const source = { file, text, stateDir, environment, checks: check };
     const reading = readWrapSource(source);
     if ('findings' in reading) {
       renderFindings(reading.findings, { name, text: reading.shown, type }, print).forEach(print.remark);
       print.remark(`${file}: ${countFindings(reading.findings)}`);
       return shell.exitWith(exitCodes.failed);
     }
-    const { capability } = reading;
+    const { capability, missing } = reading;
     const { spec } = capability;
-    if (check) return print.line(`${print.style.green('✓ valid')}  ${spec.name} ${spec.version}`);
+    if (check) {
+      if (missing.length > 0) print.remark(`to be set in the environment: ${missing.join(', ')}`);
+      return print.line(`${print.style.green('✓ valid')}  ${spec.name} ${spec.version}`);
+    }
     const start = (signal: AbortSignal) => startWrapped(source, capability, { print: print.line, signal });
-    await runUntilSignal(start, print.line, isServing ? ['SIGTERM'] : undefined);
+    await runUntilSignal(start, print.line);
   },
 });
 

@@ -1,0 +1,106 @@
+/** The sample of docs/up.md, as it is registered; and that the page and the schema know the same keys. */
+import { spawnSync } from 'node:child_process';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import Ajv from 'ajv/dist/2020.js';
+import { expect, it, onTestFinished } from 'vitest';
+import { parse } from 'yaml';
+import { startFakeRouter } from '../../packages/capability/test/support/fake-router.ts';
+import { aFolder } from '../../packages/capability/test/support/folders.ts';
+import { createFleetSchema } from '../../src/api/documents/docs.ts';
+import { type BoxEvent, createBox } from '../../src/box/box.ts';
+import { type FleetPlan, readFleetPlan } from '../../src/box/fleet-plan.ts';
+import { listCodeBlocks, readDocument, root } from '../docs/documents.ts';
+import { waitFor } from '../support/wait.ts';
+
+const file = `${root}examples/fleet/fleet.yaml`;
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+
+function readSample(): FleetPlan {
+  const reading = readFleetPlan({ file, environment: {}, checks: true });
+  if ('plan' in reading) return reading.plan;
+  throw new Error(JSON.stringify(reading.faults));
+}
+
+async function open() {
+  const router = await startFakeRouter();
+  onTestFinished(router.close);
+  const events: BoxEvent[] = [];
+  const folder = await aFolder();
+  const box = createBox({
+    environment: { ...process.env, ROUTER_URL: router.url, ROUTER_TOKEN: 't', MEDIA_URL: `file://${folder}` },
+    cacheDir: folder,
+    stateDir: folder,
+    report: (event) => events.push(event),
+  });
+  onTestFinished(() => box.stop());
+  return { router, events, box };
+}
+
+it.runIf(hasPython)('registers each entry of the sample with the facts of the file', async () => {
+  const { router, box, events } = await open();
+  await box.change(readSample());
+  await waitFor(
+    'three registrations',
+    () => router.said.length === 3 || events.some((one) => 'state' in one && one.state === 'gave_up'),
+  );
+  const host = { name: 'studio', slots: 4 };
+  const bodies = new Map(router.said.map(({ body }) => [body.name, body]));
+  expect(Object.fromEntries(bodies)).toMatchObject({
+    lines: { tags: ['local'], max_concurrency: 2, host },
+    shout: { tags: ['local'], max_concurrency: 1, host },
+    'count-words': { tags: ['local'], cost_model: { type: 'per_call', rate_usd: 0.001 }, takes: 2, host },
+  });
+  const response = await fetch(`${bodies.get('lines')?.endpoint}/exec`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ text: 'a\nb\n' }),
+  });
+  expect(await response.json()).toEqual({ ok: true, output: { lines: 2 } });
+  await box.stop();
+  const left = router.said.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
+  expect(left.sort()).toEqual(['count-words', 'lines', 'shout'].map((name) => `/v1/capabilities/${name}`));
+});
+
+it('continues with the other wraps when one cannot start', async () => {
+  const { router, box, events } = await open();
+  const { instances, ...plan } = readSample();
+  const [lines] = instances.filter(({ name }) => name === 'lines');
+  if (lines?.source.kind !== 'wrap') throw new Error('no wrap');
+  const text = lines.source.text.replace('argv: [wc', 'argv: [no-such-program');
+  const broken = { ...lines, name: 'broken', source: { ...lines.source, text }, maxRestarts: 0 };
+  await box.change({ ...plan, instances: [broken, lines] });
+  await waitFor('one registration', () => router.said.length === 1);
+  const ends = await waitFor('the end of the other', () =>
+    events.filter((one) => 'state' in one && one.state === 'gave_up'),
+  );
+  expect(ends).toMatchObject([
+    { name: 'broken', detail: 'no-such-program is missing and has to be installed by hand' },
+  ]);
+});
+
+it('shows the sample in the guide', () => {
+  const [shown] = listCodeBlocks('docs/up.md');
+  expect(parse(shown?.text ?? '')).toEqual(parse(readDocument('examples/fleet/fleet.yaml')));
+});
+
+const schema = createFleetSchema('http://capstan.test');
+
+it('accepts the sample in an editor, and refuses what the file refuses', () => {
+  const validate = new Ajv.Ajv2020({ strict: false }).compile(schema);
+  const sample = parse(readDocument('examples/fleet/fleet.yaml')) as JsonObject;
+  expect(validate(sample)).toBe(true);
+  const wrong = [{ module: 'a', wrap: 'b' }, { slots: 1 }, { module: 'a', slot: 1 }];
+  for (const a of wrong) expect([a, validate({ capabilities: { a } })]).toEqual([a, false]);
+  expect(validate({ capabilities: {} })).toBe(false);
+});
+
+it('names every key in the guide', () => {
+  const page = readDocument('docs/up.md');
+  const keys = new Set<string>();
+  JSON.stringify(schema, (_, value) => {
+    if (value?.additionalProperties === false) for (const key of Object.keys(value.properties)) keys.add(key);
+    return value;
+  });
+  expect(keys.size).toBeGreaterThan(20);
+  expect([...keys].filter((key) => !new RegExp(`\\b${key}\\b`).test(page))).toEqual([]);
+});
