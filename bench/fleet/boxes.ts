@@ -9,6 +9,7 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface BoxRequest {
+  readonly number: number;
   readonly model: string;
   /** Of the work, ms. */
   readonly workMs: number;
@@ -16,10 +17,24 @@ export interface BoxRequest {
   readonly loadMs: number;
 }
 
+interface Seen {
+  cold: number;
+  /** Calls that found another one on their box. */
+  twice: number;
+  busyMs: number;
+  /** When the work of each request began, by its number. */
+  readonly began: Map<number, number>;
+}
+
+export interface BoxCapability {
+  readonly name: string;
+  readonly affinity: string | null;
+}
+
 export interface Boxes {
-  readonly endpoints: readonly string[];
-  /** Of all calls so far. */
-  readonly seen: { calls: number; cold: number; twice: number; busyMs: number };
+  /** By box, one for each capability. */
+  readonly endpoints: readonly (readonly string[])[];
+  readonly seen: Seen;
   close(): void;
 }
 
@@ -29,12 +44,35 @@ function findAddress(): string {
   return all.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1';
 }
 
-/** @param capability whose spec declares the affinity, or not */
-async function startBox(
-  { name, affinity }: { readonly name: string; readonly affinity: string | null },
-  seen: Boxes['seen'],
-): Promise<Server> {
-  const schema = { type: 'object' };
+class Box {
+  readonly #seen: Seen;
+  #loaded = '';
+  #open = 0;
+
+  constructor(seen: Seen) {
+    this.#seen = seen;
+  }
+
+  async work({ number, model, workMs, loadMs }: BoxRequest): Promise<object> {
+    const seen = this.#seen;
+    const isCold = this.#loaded !== model;
+    this.#open += 1;
+    if (isCold) seen.cold += 1;
+    if (this.#open > 1) seen.twice += 1;
+    this.#loaded = model;
+    const beganAtMs = performance.now();
+    if (isCold) await pause(loadMs);
+    seen.began.set(number, performance.now());
+    await pause(workMs);
+    seen.busyMs += performance.now() - beganAtMs;
+    this.#open -= 1;
+    return { ok: true, output: { cold: isCold } };
+  }
+}
+
+const schema = { type: 'object' };
+
+async function serve(box: Box, { name, affinity }: BoxCapability): Promise<Server> {
   const spec = {
     name,
     version: '1.0.0',
@@ -44,47 +82,37 @@ async function startBox(
     cost_model: { type: 'free', rate_usd: 0 },
     ...(affinity === null ? {} : { affinity }),
   };
-  let loaded = '';
-  let open = 0;
-  const work = async ({ model, workMs, loadMs }: BoxRequest): Promise<object> => {
-    const isCold = loaded !== model;
-    open += 1;
-    seen.calls += 1;
-    if (isCold) seen.cold += 1;
-    if (open > 1) seen.twice += 1;
-    loaded = model;
-    const tookMs = workMs + (isCold ? loadMs : 0);
-    seen.busyMs += tookMs;
-    await pause(tookMs);
-    open -= 1;
-    return { ok: true, output: { cold: isCold } };
-  };
   const server = createServer(async (request, response) => {
     const send = (body: unknown): void => {
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(JSON.stringify(body));
     };
     if (request.url === '/spec') return send(spec);
-    if (request.url === '/health')
-      return send({ status: 'ok', name, version: '1.0.0', uptime_ms: performance.now() });
-    return send(await work((await json(request)) as BoxRequest));
+    const uptime_ms = performance.now();
+    if (request.url === '/health') return send({ status: 'ok', name, version: '1.0.0', uptime_ms });
+    return send(await box.work((await json(request)) as BoxRequest));
   });
   await new Promise<void>((resolve) => server.listen(0, () => resolve()));
   return server;
 }
 
-export async function startBoxes(
-  count: number,
-  capability: { readonly name: string; readonly affinity: string | null },
-): Promise<Boxes> {
-  const seen = { calls: 0, cold: 0, twice: 0, busyMs: 0 };
-  const servers = await Promise.all(Array.from({ length: count }, () => startBox(capability, seen)));
+/** @param capabilities of each box */
+export async function startBoxes(count: number, capabilities: readonly BoxCapability[]): Promise<Boxes> {
+  const seen: Seen = { cold: 0, twice: 0, busyMs: 0, began: new Map() };
+  const boxes = await Promise.all(
+    Array.from({ length: count }, () => {
+      const box = new Box(seen);
+      return Promise.all(capabilities.map((capability) => serve(box, capability)));
+    }),
+  );
   const address = findAddress();
+  const endpointOf = (server: Server): string =>
+    `http://${address}:${(server.address() as AddressInfo).port}`;
   return {
     seen,
-    endpoints: servers.map((server) => `http://${address}:${(server.address() as AddressInfo).port}`),
+    endpoints: boxes.map((servers) => servers.map(endpointOf)),
     close: () => {
-      for (const server of servers) server.close();
+      for (const server of boxes.flat()) server.close();
     },
   };
 }

@@ -1,101 +1,104 @@
-/** A part of the trace through a real router and its claims, faster than it was, on boxes that load. */
+/** A part of the trace as runs of a real server and worker, faster than it was, on boxes that load. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { request } from '../router/register.ts';
 import type { CapstanServer } from '../router/systems.ts';
 import { createRandom } from '../shared/random.ts';
-import { type BoxRequest, startBoxes } from './boxes.ts';
+import { type BoxCapability, type BoxRequest, startBoxes } from './boxes.ts';
 import type { Played, Setting } from './simulate.ts';
 import type { Trace } from './trace.ts';
 
-export interface Live extends Omit<Played, 'worstModelS'> {
+export interface LiveSetting extends Setting {
+  /** How much faster than the trace. */
+  readonly speed: number;
+  /** Of each box; several share the one slot of its host. */
+  readonly capabilities: number;
+}
+
+export interface Live extends Omit<Played, 'worstModelS' | 'setting'> {
+  readonly setting: LiveSetting;
   /** Calls that found another one on their box. */
   readonly twice: number;
-  /** Requests that came back without a slot, and were sent again. */
-  readonly again: number;
 }
 
-async function register(server: CapstanServer, name: string, endpoints: readonly string[]): Promise<void> {
-  for (const endpoint of endpoints) {
-    await request(server, 'POST', '/v1/capabilities', {
-      name,
-      version: '1.0.0',
-      endpoint,
-      spec_url: `${endpoint}/spec`,
-      health_url: `${endpoint}/health`,
-      cost_model: { type: 'free', rate_usd: 0 },
-      tags: [],
-      max_concurrency: 1,
-    });
-  }
-  for (;;) {
-    const answer = await request(server, 'GET', `/v1/capabilities/${name}`);
-    const { instances } = (await answer.json()) as { instances: { spec_digest: string | null }[] };
-    if (instances.every(({ spec_digest }) => spec_digest !== null)) return;
-    await pause(100);
-  }
+function namesOf({ choice, instances, capabilities }: LiveSetting): readonly BoxCapability[] {
+  const affinity = choice === 'resident' ? '{{ input.model }}' : null;
+  const prefix = `image-${choice}-${instances}-of-${capabilities}`;
+  return Array.from({ length: capabilities }, (_, at) => ({ name: `${prefix}-${at}`, affinity }));
 }
 
-interface Caller {
+interface World {
   readonly server: CapstanServer;
-  readonly name: string;
-  /** Counts what was sent again. */
-  readonly note: () => void;
+  readonly names: readonly BoxCapability[];
 }
 
-/** Sends a request until it is answered, as clients do: after the pause that the router asks for. */
-async function callUntilDone({ server, name, note }: Caller, input: BoxRequest): Promise<boolean> {
-  for (;;) {
-    const answer = await fetch(`${server.url}/v1/capabilities/${name}/exec`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ input }),
-    });
-    const body = (await answer.json()) as { output?: { cold: boolean }; code?: string };
-    if (body.output !== undefined) return body.output.cold;
-    if (answer.status !== 503) throw new Error(`${answer.status} ${JSON.stringify(body)}`);
-    note();
-    await pause(1_000 * Number(answer.headers.get('retry-after') ?? 1));
+async function register({ server, names }: World, endpoints: readonly (readonly string[])[]): Promise<void> {
+  for (const [box, own] of endpoints.entries()) {
+    const host = names.length === 1 ? {} : { host: { name: `${names[0]?.name}-${box}`, slots: 1 } };
+    for (const [at, endpoint] of own.entries()) {
+      await request(server, 'POST', '/v1/capabilities', {
+        name: names[at]?.name,
+        version: '1.0.0',
+        endpoint,
+        spec_url: `${endpoint}/spec`,
+        health_url: `${endpoint}/health`,
+        cost_model: { type: 'free', rate_usd: 0 },
+        tags: [],
+        max_concurrency: 1,
+        ...host,
+      });
+    }
   }
+  for (const { name } of names) {
+    while (!(await isVetted(server, name))) await pause(100);
+    await request(server, 'POST', '/v1/pipelines', {
+      pipeline: name,
+      version: '1',
+      steps: [{ id: 'image', capability: name, input: '{{ job }}', timeout: '1h', total_timeout: '10h' }],
+    });
+  }
+}
+
+async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
+  const answer = await request(server, 'GET', `/v1/capabilities/${name}`);
+  const { instances } = (await answer.json()) as { instances: { spec_digest: string | null }[] };
+  return instances.every(({ spec_digest }) => spec_digest !== null);
 }
 
 /**
- * @param speed how much faster than the trace @param trace the requests of the part
+ * @param trace the requests of the part
  * @throws the router's answer to a request that it refuses
  */
 export async function playLive(
   server: CapstanServer,
   { requests, loads }: Trace,
-  { setting, speed }: { readonly setting: Setting; readonly speed: number },
+  setting: LiveSetting,
 ): Promise<Live> {
-  const { instances, load, choice, seed } = setting;
-  const affinity = choice === 'resident' ? '{{ input.model }}' : null;
-  const name = `image-${choice}-${instances}`;
-  const boxes = await startBoxes(instances, { name, affinity });
-  await register(server, name, boxes.endpoints);
+  const { instances, load, seed, speed } = setting;
+  const names = namesOf(setting);
+  const boxes = await startBoxes(instances, names);
+  await register({ server, names }, boxes.endpoints);
   const { exponential, uniform } = createRandom(seed);
   const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
   const gapMs = (1_000 * meanS) / (instances * load * speed);
-  const waits: number[] = [];
-  let again = 0;
-  const note = (): void => {
-    again += 1;
-  };
+  const askedAt = new Map<number, number>();
+  const starting: Promise<unknown>[] = [];
   let dueMs = performance.now();
-  const one = async (model: string, workS: number): Promise<void> => {
-    const beganAtMs = performance.now();
-    const workMs = (1_000 * workS) / speed;
-    const loadMs = (1_000 * (loads[Math.floor(uniform() * loads.length)] as number)) / speed;
-    await callUntilDone({ server, name, note }, { model, workMs, loadMs });
-    waits.push(((performance.now() - beganAtMs - workMs) * speed) / 1_000);
-  };
-  const open: Promise<void>[] = [];
-  for (const { model, workS } of requests) {
+  for (const [number, { model, workS }] of requests.entries()) {
     dueMs += exponential() * gapMs;
     await pause(Math.max(0, dueMs - performance.now()));
-    open.push(one(model, workS));
+    const loadMs = (1_000 * (loads[Math.floor(uniform() * loads.length)] as number)) / speed;
+    const job: BoxRequest = { number, model, workMs: (1_000 * workS) / speed, loadMs };
+    askedAt.set(number, performance.now());
+    const pipeline = names[number % names.length]?.name;
+    starting.push(request(server, 'POST', '/v1/runs', { pipeline, version: '1', job }));
   }
-  await Promise.all(open);
+  await Promise.all(starting);
+  const { seen } = boxes;
+  while (seen.began.size < requests.length) await pause(200);
   boxes.close();
-  const { calls, cold, twice, busyMs } = boxes.seen;
-  return { setting, waits, cold: cold / calls, busyS: (busyMs * speed) / 1_000, twice, again };
+  const waits = [...seen.began].map(
+    ([number, beganAt]) => ((beganAt - (askedAt.get(number) ?? 0)) * speed) / 1_000,
+  );
+  const { cold, twice, busyMs } = seen;
+  return { setting, waits, cold: cold / requests.length, busyS: (busyMs * speed) / 1_000, twice };
 }

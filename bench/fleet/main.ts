@@ -2,16 +2,17 @@
  * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
  * [--seeds N] [--speed N] [--only simulated,live]`. Requests for image models arrive at random in the order of a trace,
  * on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each: the whole trace through the choice and the
- * lines of the router in virtual time, and an hour of it, sped up, through the claims of a real server on boxes that load.
+ * lines of the router in virtual time, and an hour of it, sped up, as runs of a real server and worker on boxes that load.
  * Without files, requests are drawn from distributions that were fitted to a public trace. Exit code 1 when a bar is
  * missed.
  */
 import { parseArgs } from 'node:util';
+import { describeWorker } from '../../src/dev/service-processes.ts';
 import { startCapstan } from '../router/stack.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { findMissedBars } from './bars.ts';
-import { type Live, playLive } from './live.ts';
+import { type Live, type LiveSetting, playLive } from './live.ts';
 import { type Played, percentile, type Reports, type Setting, simulate } from './simulate.ts';
 import { createTrace, type Trace } from './trace.ts';
 
@@ -20,7 +21,7 @@ const { values: options } = parseArgs({
     traffic: { type: 'string' },
     loads: { type: 'string' },
     seeds: { type: 'string', default: '5' },
-    speed: { type: 'string', default: '60' },
+    speed: { type: 'string', default: '20' },
     only: { type: 'string', default: 'simulated,live' },
   },
 });
@@ -37,9 +38,12 @@ const choices: readonly { readonly choice: Setting['choice']; readonly reports: 
 ];
 
 const columns =
-  'part | instances | load | choice | reports | cold | waiting, s: median | 95 of 100 | longest | longest 95 of 100 of a model | busy, h | twice | sent again';
+  'part | instances | load | choice | reports | cold | waiting, s: median | 95 of 100 | longest | longest 95 of 100 of a model | busy, h | twice';
 
-function show(part: string, row: Omit<Played, 'worstModelS'> & Partial<Played & Live>): string {
+function show(
+  part: string,
+  row: Omit<Played, 'worstModelS'> & Partial<Pick<Played, 'worstModelS'> & Pick<Live, 'twice'>>,
+): string {
   const { instances, load, choice, reports } = row.setting;
   const seconds = (part: number): string => percentile(row.waits, part).toFixed(0);
   return [
@@ -55,7 +59,6 @@ function show(part: string, row: Omit<Played, 'worstModelS'> & Partial<Played & 
     row.worstModelS?.toFixed(0) ?? '',
     (row.busyS / 3_600).toFixed(1),
     String(row.twice ?? ''),
-    String(row.again ?? ''),
   ].join(' | ');
 }
 
@@ -87,18 +90,27 @@ function playSimulated(trace: Trace): Played[] {
 async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]> {
   process.env.ALLOWED_CIDRS = '0.0.0.0/0'; // the boxes have an address of this machine
   const server = await startCapstan(place, await startDatabase(place));
+  const { dataDir } = place;
+  await place.supervisor.start(describeWorker({ dataDir, environment: server.environment }));
   const speed = Number(options.speed);
   const rows: Live[] = [];
+  const play = async (part: Trace, setting: LiveSetting): Promise<void> => {
+    const row = await playLive(server, part, setting);
+    rows.push(row);
+    const what =
+      setting.capabilities === 1 ? 'runs of an hour' : `${setting.capabilities} capabilities a host`;
+    say(show(`${what}, ${setting.speed} times as fast`, row));
+  };
   for (const { instances, load } of fleets) {
     const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
     const hour = requests.slice(0, Math.round((3_600 * instances * load) / meanS));
     for (const choice of ['blind', 'resident'] as const) {
-      const setting: Setting = { instances, load, choice, reports: 'none', seed: 1 };
-      const row = await playLive(server, { requests: hour, loads }, { setting, speed });
-      rows.push(row);
-      say(show(`an hour, ${speed} times as fast`, row));
+      const setting = { instances, load, choice, reports: 'none', seed: 1, speed, capabilities: 1 } as const;
+      await play({ requests: hour, loads }, setting);
     }
   }
+  const shared = { instances: 8, load: 0.7, choice: 'blind', reports: 'none', seed: 1, speed } as const;
+  await play({ requests: requests.slice(0, 400), loads }, { ...shared, capabilities: 2 });
   return rows;
 }
 

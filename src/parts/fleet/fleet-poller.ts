@@ -22,24 +22,39 @@ import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view
 
 interface SlotWaiters {
   /** True when woken; false when the time is over or `signal` aborts. */
-  wait(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
-  wake(capability: string): void;
+  wait(wish: SlotWish, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+  /** W5. @param instance where a slot became free; absent: anywhere */
+  wake(capability: string, instance?: InstanceSnapshot): void;
   /** The capabilities that calls wait for. */
   awaited(): Iterable<string>;
 }
 
+/** The slot that a call waits for. */
+export interface SlotWish {
+  readonly capability: string;
+  /** Of what it needs loaded. Default: nothing. */
+  readonly key?: string | null;
+}
+
+interface Waiter extends SlotWish {
+  readonly wake: () => void;
+}
+
 /** Wakes the calls that wait for a slot of a capability. */
 function createSlotWaiters(): SlotWaiters {
-  const waiting = new Map<string, Set<() => void>>();
+  const waiting = new Map<string, Set<Waiter>>();
 
-  const leave = (capability: string, wake: () => void): void => {
-    const group = waiting.get(capability);
-    group?.delete(wake);
-    if (group?.size === 0) waiting.delete(capability);
+  const leave = (waiter: Waiter): void => {
+    const group = waiting.get(waiter.capability);
+    group?.delete(waiter);
+    if (group?.size === 0) waiting.delete(waiter.capability);
   };
 
+  const findWarm = (group: readonly Waiter[], keys: readonly string[] = []): Waiter | undefined =>
+    group.find(({ key }) => key != null && keys.includes(key));
+
   return {
-    wait: (capability, timeoutMs, signal) =>
+    wait: (wish, timeoutMs, signal) =>
       new Promise((resolve) => {
         if (signal.aborted || timeoutMs <= 0) {
           resolve(false);
@@ -48,17 +63,20 @@ function createSlotWaiters(): SlotWaiters {
         const end = (isWoken: boolean): void => {
           clearTimeout(timer);
           signal.removeEventListener('abort', giveUp);
-          leave(capability, wake);
+          leave(waiter);
           resolve(isWoken);
         };
-        const wake = (): void => end(true);
+        const waiter: Waiter = { ...wish, wake: () => end(true) };
         const giveUp = (): void => end(false);
         const timer = setTimeout(giveUp, timeoutMs);
         signal.addEventListener('abort', giveUp);
-        waiting.set(capability, (waiting.get(capability) ?? new Set()).add(wake));
+        const { capability } = wish;
+        waiting.set(capability, (waiting.get(capability) ?? new Set<Waiter>()).add(waiter));
       }),
-    wake: (capability) => {
-      for (const wake of [...(waiting.get(capability) ?? [])]) wake();
+    wake: (capability, instance) => {
+      const group = [...(waiting.get(capability) ?? [])];
+      const warm = findWarm(group, instance?.resident);
+      for (const { wake } of warm === undefined ? group : [warm]) wake();
     },
     awaited: () => waiting.keys(),
   };
@@ -175,7 +193,7 @@ export interface FleetPoller {
   /** Counts a call less. */
   noteRelease(instanceId: string): void;
   /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
-  waitForRelease(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+  waitForRelease(wish: SlotWish, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
 }
 
 interface FleetPollerOptions {
@@ -219,7 +237,10 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
   const waiters = createSlotWaiters();
 
   const wakeFor = (instanceId: string): void => {
-    for (const name of view.sharers(instanceId)) waiters.wake(name);
+    const instance = view.find(instanceId);
+    for (const name of view.sharers(instanceId)) {
+      waiters.wake(name, name === instance?.name ? instance : undefined);
+    }
   };
 
   const poll = async (): Promise<void> => {

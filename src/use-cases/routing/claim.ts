@@ -117,7 +117,7 @@ const wantAgainMs = 500;
 
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(ctx: Ctx, hopeful: HopefulSearch): Promise<SearchEnd | null> {
-  const { target, search, queue, tried, deadline } = hopeful;
+  const { target, search, key, queue, tried, deadline } = hopeful;
   const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
   while (performance.now() < deadline && !signal.aborted) {
@@ -127,7 +127,7 @@ async function waitAndSearch(ctx: Ctx, hopeful: HopefulSearch): Promise<SearchEn
     if (!isHopeful(end, tried)) return end;
     if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
     const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
-    await fleet.waitForRelease(route.capability, leftMs, signal);
+    await fleet.waitForRelease({ capability: route.capability, key }, leftMs, signal);
   }
   return null;
 }

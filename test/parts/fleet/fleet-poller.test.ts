@@ -288,7 +288,9 @@ describe('waitForRelease', () => {
     const fleet = aPoller();
     await fleet.refresh();
     const woken: boolean[] = [];
-    const waiting = fleet.waitForRelease('awaited', 10_000, quiet).then((isRung) => woken.push(isRung));
+    const waiting = fleet
+      .waitForRelease({ capability: 'awaited' }, 10_000, quiet)
+      .then((isRung) => woken.push(isRung));
     fleet.noteRelease(foreign);
     await fleet.refresh();
     expect(woken).toEqual([]);
@@ -302,11 +304,11 @@ describe('waitForRelease', () => {
     await insertAttempt(instance_id, '1 minute');
     const fleet = aPoller();
     await fleet.refresh();
-    const released = fleet.waitForRelease('elsewhere', 10_000, quiet);
+    const released = fleet.waitForRelease({ capability: 'elsewhere' }, 10_000, quiet);
     await db('attempt').where({ instance_id }).update({ state: 'settled' });
     await fleet.refresh();
     expect(await released).toBe(true);
-    const another = fleet.waitForRelease('elsewhere', 10_000, quiet);
+    const another = fleet.waitForRelease({ capability: 'elsewhere' }, 10_000, quiet);
     await insertInstance('elsewhere');
     await fleet.refresh();
     expect(await another).toBe(true);
@@ -316,7 +318,7 @@ describe('waitForRelease', () => {
     const instance_id = await insertInstance('blinking', { max_concurrency: 1 });
     const fleet = aPoller();
     await fleet.refresh();
-    const waiting = fleet.waitForRelease('blinking', 10_000, quiet);
+    const waiting = fleet.waitForRelease({ capability: 'blinking' }, 10_000, quiet);
     await insertAttempt(instance_id, '1 minute');
     await db('attempt').where({ instance_id }).update({ state: 'settled' });
     await fleet.refresh();
@@ -326,10 +328,10 @@ describe('waitForRelease', () => {
   it('ends without a release when the time is over or the waiter has left', async () => {
     const fleet = aPoller();
     const abort = new AbortController();
-    const waiting = fleet.waitForRelease('nothing', 10_000, abort.signal);
+    const waiting = fleet.waitForRelease({ capability: 'nothing' }, 10_000, abort.signal);
     abort.abort();
     expect(await waiting).toBe(false);
-    expect(await fleet.waitForRelease('nothing', 10_000, abort.signal)).toBe(false);
-    expect(await fleet.waitForRelease('nothing', 5, quiet)).toBe(false);
+    expect(await fleet.waitForRelease({ capability: 'nothing' }, 10_000, abort.signal)).toBe(false);
+    expect(await fleet.waitForRelease({ capability: 'nothing' }, 5, quiet)).toBe(false);
   });
 });

@@ -223,3 +223,23 @@ describe('what calls have shown', () => {
     expect(await keys()).toEqual(['']);
   });
 });
+
+it('a free slot wakes the first call that waits for what is loaded there, else all', async () => {
+  const row = await anInstance({ resident: ['x'] });
+  const { fleet } = aRouter();
+  await fleet.refresh();
+  const woken: string[] = [];
+  const { signal } = new AbortController();
+  const waiting = ['y', 'x', 'x'].map(async (key, at) => {
+    if (await fleet.waitForRelease({ capability: row.name, key }, 60_000, signal)) woken.push(`${key}${at}`);
+  });
+  fleet.noteRelease(row.instance_id);
+  await waiting[1];
+  expect(woken).toEqual(['x1']);
+  fleet.noteRelease(row.instance_id);
+  await waiting[2];
+  expect(woken).toEqual(['x1', 'x2']);
+  fleet.noteRelease(row.instance_id);
+  await Promise.all(waiting);
+  expect(woken).toEqual(['x1', 'x2', 'y0']);
+});

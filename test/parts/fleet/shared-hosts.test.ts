@@ -94,7 +94,7 @@ it('a release wakes the calls that wait for any instance of the host', async () 
   const [image, voice] = [await onBox(box), await onBox(box)];
   const fleet = await aPoller();
   fleet.noteClaim(image.instance_id);
-  const waiting = fleet.waitForRelease(voice.name, 60_000, new AbortController().signal);
+  const waiting = fleet.waitForRelease({ capability: voice.name }, 60_000, new AbortController().signal);
   fleet.noteRelease(image.instance_id);
   expect(await waiting).toBe(true);
 });
