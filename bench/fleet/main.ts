@@ -89,6 +89,7 @@ function playSimulated(trace: Trace): Played[] {
 
 async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]> {
   process.env.ALLOWED_CIDRS = '0.0.0.0/0'; // the boxes have an address of this machine
+  process.env.OPEN_RUNS_PER_PROJECT = '100000';
   const server = await startCapstan(place, await startDatabase(place));
   const { dataDir } = place;
   await place.supervisor.start(describeWorker({ dataDir, environment: server.environment }));

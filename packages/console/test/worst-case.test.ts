@@ -49,6 +49,30 @@ describe('another price in a decision that was made', () => {
   });
 });
 
+describe('another fleet in a decision about what is loaded', () => {
+  const instances = [aPaid('warm', 0.1, { tags: [] }), aPaid('cold', 0.1, { tags: [] })];
+  const found = {
+    key: 'sdxl',
+    isListed: false,
+    warmMs: 1_000,
+    loadMs: 9_000,
+    pace: 1,
+    isLearnt: true,
+    leftMs: 0,
+  };
+  const residency = new Map([
+    ['warm', { ...found, isResident: true, usedAtMs: 1 }],
+    ['cold', { ...found, isResident: false, usedAtMs: 2 }],
+  ]);
+  const known = { instances, request: aRequest({ residency }), seed: 1 };
+
+  it('loads it elsewhere when the instance that has it is down', () => {
+    expect(winnerOf(chooseWith(known, changeNothing(known)).decision)).toBe('http://10.0.0.1/warm');
+    const gone = chooseWith(known, { ...changeNothing(known), down: new Set(['warm']) });
+    expect(gone.decision.candidates[0]).toMatchObject({ resident: false, load_ms: 9_000 });
+  });
+});
+
 describe('another end of the room in a decision that was made', () => {
   /** 0.001 USD, and 0.000 01 for each token; 150 are expected, 4,096 possible. */
   const bound = {

@@ -8,12 +8,20 @@ import { formatDuration, formatUsd } from './formats.ts';
 import { type Columns, renderRows, type TableLayout } from './print.ts';
 
 const worstCase = 'AT MOST';
+const load = 'LOAD';
+
+function describeLoad({ resident, load_ms }: Candidate): string {
+  if (resident === undefined) return '';
+  if (resident) return 'loaded';
+  return load_ms === undefined ? 'unknown' : formatDuration(load_ms);
+}
 
 const candidateTable: Columns<Candidate, TableLayout> = [
   ['CANDIDATE', 'endpoint', 'shrinks'],
   ['TIER', 'tier', 'right'],
   ['COST', ({ cost_usd }) => (cost_usd === null ? '' : formatUsd(cost_usd)), 'right'],
   [worstCase, ({ worst_case_usd: most }) => (most === undefined ? '' : formatUsd(most)), 'right'],
+  [load, describeLoad, 'right'],
   ['WAIT', ({ wait_ms }) => (wait_ms === null ? '' : formatDuration(wait_ms)), 'right'],
   ['SCORE', ({ score }) => (score === null ? '' : String(Number(score.toPrecision(3)))), 'right'],
   ['VERDICT', ({ verdict }, { style }) => (verdict === 'chosen' ? style.green(verdict) : verdict)],
@@ -21,7 +29,9 @@ const candidateTable: Columns<Candidate, TableLayout> = [
 
 export function renderDecision({ reason, candidates }: Decision, layout: TableLayout): string[] {
   const hasWorstCase = candidates.some(({ worst_case_usd }) => worst_case_usd !== undefined);
-  const table = candidateTable.filter(([header]) => hasWorstCase || header !== worstCase);
+  const hasKey = candidates.some(({ resident }) => resident !== undefined);
+  const hidden = [hasWorstCase ? '' : worstCase, hasKey ? '' : load];
+  const table = candidateTable.filter(([header]) => !hidden.includes(header));
   return [`why: ${reason}`, ...(candidates.length === 0 ? [] : renderRows(table, candidates, layout))];
 }
 

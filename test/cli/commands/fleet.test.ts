@@ -40,7 +40,7 @@ const quarantined: Instance = {
 };
 
 /** Answers the two questions of the command; \`isAway\`: from then on, none. */
-async function serveFleet() {
+async function serveFleet(instances: readonly Instance[] = [busy, quarantined]) {
   const state = { isAway: false, asked: 0 };
   const url = await serve((request, response) => {
     state.asked++;
@@ -57,7 +57,7 @@ async function serveFleet() {
     };
     const costs = { ...days, ...sums, series, daily_limit_usd: 0 };
     const list = {
-      items: [{ name: 'upscale', versions: ['1.0.0'], description: null, instances: [busy, quarantined] }],
+      items: [{ name: 'upscale', versions: ['1.0.0'], description: null, instances }],
       next_cursor: null,
     };
     response.end(JSON.stringify(request.url?.startsWith('/v1/costs') === true ? costs : list));
@@ -154,4 +154,16 @@ test.each([
   const { shell, seen } = aShell();
   await runCapstan(['fleet', ...words, '--url', url, '--key', 'k'], shell);
   expect([asked, seen.exitCode]).toEqual([requests, exitCode]);
+});
+
+test('shows what instances have loaded, where calls need something loaded', async () => {
+  const { url } = await serveFleet([
+    { ...busy, affinity: '{{ input.model }}', resident: ['sdxl', 'flux'] },
+    quarantined,
+  ]);
+  const { shell, seen } = aShell();
+  await runCapstan(['fleet', '--url', url, '--key', 'k'], shell);
+  const [head, first] = seen.stdout.split('\n');
+  expect(head).toMatch(/ENDPOINT +LOADED +HOST|ENDPOINT +LOADED +REASON/);
+  expect(first).toMatch(/http:\/\/gpu:8000 +sdxl flux/);
 });

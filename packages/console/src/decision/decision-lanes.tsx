@@ -50,6 +50,13 @@ export function DecisionLanes({ candidates }: { readonly candidates: readonly Ca
 const scoreTitle =
   'It compares candidates and is no cost: the money, and the time until the end as money, divided by the chance of success';
 
+/** Of a call that needs something loaded. */
+function describeLoad({ resident, load_ms }: Candidate): string {
+  if (resident === undefined) return '';
+  if (resident) return ' · has it loaded';
+  return load_ms === undefined ? ' · must load it' : ` · must load it, ${formatDuration(load_ms)}`;
+}
+
 function CandidateBar({
   candidate,
   most,
@@ -83,6 +90,7 @@ function CandidateBar({
         {cost_usd === null ? '' : ` · costs ${formatUsd(cost_usd)}`}
         {worst_case_usd === undefined ? '' : ` · at most ${formatUsd(worst_case_usd)}`}
         {wait_ms === null ? '' : ` · ends in ${formatDuration(wait_ms)}`}
+        {describeLoad(candidate)}
       </p>
       {worst_case_fault === undefined ? null : (
         <p className="text-xs text-waiting">Its worst case does not count: {worst_case_fault}</p>

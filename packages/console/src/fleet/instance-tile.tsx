@@ -62,6 +62,11 @@ export function InstanceTile({ instance, health }: InstanceTileProps): ReactElem
       {instance.host === undefined ? null : (
         <span className="text-xs text-muted">shares the slots of {instance.host.name}</span>
       )}
+      {instance.resident === undefined ? null : (
+        <span className="truncate text-xs text-muted" title={instance.resident.join('\n')}>
+          has loaded {instance.resident.join(', ')}
+        </span>
+      )}
       {sharing === null ? null : <span className="text-xs text-muted">{sharing}</span>}
       {wrong === null ? null : <span className="text-xs text-waiting">{wrong}</span>}
       {overruns === null ? null : <span className="text-xs text-waiting">{overruns}</span>}

@@ -64,6 +64,12 @@ function ownerColumn(instances: readonly Instance[]): Columns<Instance> {
   return isPlain || instances.length === 0 ? [] : [['PROJECT', describeShares, 'shrinks']];
 }
 
+/** Where calls need something loaded. */
+function loadedColumn(instances: readonly Instance[]): Columns<Instance> {
+  const isKeyed = instances.some(({ affinity }) => affinity !== undefined);
+  return isKeyed ? [['LOADED', ({ resident = [] }) => resident.join(' '), 'shrinks']] : [];
+}
+
 function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instances'>): Columns<Instance> {
   return [
     ['CAPABILITY', ({ name, version }) => `${name}@${version}`],
@@ -76,6 +82,7 @@ function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instance
     ['TODAY', ({ endpoint }) => formatUsd(costs.get(endpoint) ?? 0), 'right'],
     ['TAGS', ({ tags }) => tags.join(' '), 'shrinks'],
     ['ENDPOINT', 'endpoint', 'shrinks'],
+    ...loadedColumn(instances),
     ['HOST', ({ host }) => host?.name ?? '', 'shrinks'],
     ...ownerColumn(instances),
     ['REASON', formatReason, 'shrinks'],
