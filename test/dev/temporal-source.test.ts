@@ -36,7 +36,8 @@ function find(more: NodeJS.ProcessEnv = {}) {
     HTTPS_PROXY: 'http://127.0.0.1:9',
     GOPROXY: 'off',
     GOMODCACHE: join(folder, 'go'),
-    HOME: folder,
+    // A process of Go writes there for a while after its end.
+    HOME: process.env.HOME,
   };
   const environment = { PATH, ...offline, ...more };
   return findTemporal({ cacheDir, environment }, (status, detail) => {
@@ -49,7 +50,7 @@ function writePip(): Promise<void> {
   return writeProgram(
     join(bin, 'python3'),
     `#!/bin/sh
-[ "$3" = --version ] && exit 0
+[ "$1" = -c ] && exit 0
 while [ $# -gt 0 ]; do
   case "$1" in --target) target=$2 ;; -r) cp "$2" "${folder}/required" ;; esac
   shift

