@@ -171,8 +171,12 @@ function renderFailures(run: Run, style: Style): string[] {
       `  ${style.bold(step.id)}  ${step.error === undefined ? step.state : `${step.error.code}: ${step.error.message}`}`,
       `  ${style.dim(`capstan show ${run.run_id} --step ${step.id}`)}`,
     ]);
-  const own = run.error === undefined ? [] : [`${style.red(run.error.code)}: ${run.error.message}`];
-  return [...own, ...steps];
+  const { error } = run;
+  const isOfStep = run.steps.some((step) => error?.message === `step ${step.id}: ${step.error?.message}`);
+  return [
+    ...(error === undefined || isOfStep ? [] : [`${style.red(error.code)}: ${error.message}`]),
+    ...steps,
+  ];
 }
 
 /** The actor and the reason of a cancel. */

@@ -238,6 +238,27 @@ describe('a rerun', () => {
   });
 });
 
+test.each([
+  ['step cut: HTTP 500: no disk', 1],
+  ['not done within 1 h', 2],
+])(
+  'a failed run prints the error of its step once, and one of its own beside it: %s',
+  async (message, errors) => {
+    const error = { code: 'capability_failed', message: 'HTTP 500: no disk' };
+    const failed = {
+      ...run,
+      state: 'failed',
+      steps: [{ ...step, state: 'failed', error }],
+      error: { code: 'e', message },
+    };
+    const { stdout } = await capstan(['show', 'run_1'], failed);
+    const lines = stdout
+      .split('\n')
+      .filter((line) => /^ *(?:cut +capability_failed: HTTP 500: no disk|e: )/.test(line));
+    expect(lines).toHaveLength(errors);
+  },
+);
+
 describe('runs of a stored pipeline', () => {
   test('may be of an alias', async () => {
     const { asked } = await capstan(['run', 'p', '--alias', 'production'], { ...run, state: 'queued' });

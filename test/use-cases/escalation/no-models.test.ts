@@ -113,11 +113,11 @@ test('skip, output and reject complete the step as the person decided', async ()
   ]);
 });
 
-test('a step that is not to wait fails with the text of the specification', async () => {
+test('a step that is not to wait fails with its error and the text of the specification', async () => {
   const step = { escalate: { on_exhausted: 'fail' as const } };
   const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 }, step });
   const message = expect.stringMatching(
-    /^the escalation ladder is exhausted and human review is required.*so that nobody is asked$/s,
+    /; the escalation ladder is exhausted and human review is required, but on_exhausted is fail, .*: no model is there to ask$/s,
   );
   expect((await world.climb(place)).command).toMatchObject({ outcome: 'failed', error: { message } });
   expect(await stepOf(run_id)).toMatchObject({

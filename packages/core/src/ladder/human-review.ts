@@ -105,7 +105,8 @@ export function followStop(stopped: StoppedLadder, last: AskedReview | null): St
   const error = stopFailure(reason, stopped.error);
   if (reason === 'cancelled') return { kind: 'end', state: 'cancelled', error };
   if (!mayAsk(stopped)) {
-    const message = `${error.message}; on_exhausted is fail, so that nobody is asked`;
+    const cause = stopped.error === null ? '' : `${stopped.error}; `;
+    const message = `${cause}${exhaustedText}, but on_exhausted is fail, so no review was opened: ${why[reason]}`;
     return { kind: 'end', state: 'failed', error: { ...error, message } };
   }
   const review = reviewKindOf(reason);

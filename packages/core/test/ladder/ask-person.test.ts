@@ -50,8 +50,12 @@ describe('a ladder that stopped', () => {
       state: 'failed',
       error: {
         code: 'ladder_exhausted',
-        message: expect.stringMatching(/rate is odd; on_exhausted is fail, so that nobody is asked$/),
+        message:
+          'rate is odd; the escalation ladder is exhausted and human review is required, but on_exhausted is fail, so no review was opened: no model is there to ask',
       },
+    });
+    expect(followStop({ ...fails, error: null }, null)).toMatchObject({
+      error: { message: expect.stringMatching(/^the escalation ladder is exhausted/) },
     });
     expect(followStop({ ...fails, reason: 'cancelled' }, null)).toMatchObject({
       kind: 'end',
