@@ -5,11 +5,13 @@
  * before evaluation.
  */
 
+import { isModelName } from '../../contracts/model-alias.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { TemplateNode } from '../../expression/template.ts';
+import { findSchemaFault } from '../../foreign-schema.ts';
 import { extendPointer, isList, isPlainObject, splitPointer } from '../../json/values.ts';
-import { unionOf } from '../../schema-types/combine-types.ts';
+import { intersectionOf, unionOf } from '../../schema-types/combine-types.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { fitTemplate, type TemplateTypes } from '../../schema-types/template-type.ts';
 import { anyType, type Effort, nullType, type ValueType } from '../../schema-types/value-type.ts';
@@ -132,6 +134,24 @@ export function withGaps({ for_each, optional, review }: StepDefinition, output:
   return mayLeaveNull ? unionOf([output, nullType]) : output;
 }
 
+/** The schema of the answer that a step asks a model for; null: it may have another answer, or none. */
+function findAnswerSchema(
+  { capability = '', input = {}, allow_output = false }: StepDefinition,
+  output: ValueType,
+): JsonObject | null {
+  if (!isModelName(capability) || allow_output || !isPlainObject(input)) return null;
+  const { response_schema: schema, tools, n } = input;
+  if (tools !== undefined || n !== undefined || output.object?.names().has('json') !== true) return null;
+  const isWhole = isPlainObject(schema) && !JSON.stringify(schema).includes('{{');
+  return isWhole && findSchemaFault(schema) === null ? schema : null;
+}
+
+/** An answer that does not match its schema fails the step. */
+function withAnswer(output: ValueType, schema: JsonObject): ValueType {
+  const asked = { type: 'object', properties: { json: schema }, required: ['json'] };
+  return intersectionOf([output, typeOfSchema(asked)]);
+}
+
 function outputOf(
   step: StepDefinition,
   facts: DefinitionFacts,
@@ -140,7 +160,10 @@ function outputOf(
   switch (stepKindOf(step)) {
     case 'call': {
       const specs = facts.specsOf?.(step) ?? [];
-      return specs.length === 0 ? anyType : unionOf(specs.map(({ output }) => output));
+      if (specs.length === 0) return anyType;
+      const output = unionOf(specs.map((spec) => spec.output));
+      const schema = findAnswerSchema(step, output);
+      return schema === null ? output : withAnswer(output, schema);
     }
     case 'run': {
       const form = facts.pipelineOf?.(step.pipeline ?? '');

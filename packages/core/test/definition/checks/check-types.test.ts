@@ -380,3 +380,74 @@ describe('values that are set', () => {
     ]);
   });
 });
+
+describe('the answer of a model to a schema', () => {
+  const chat: Schemas = {
+    output: {
+      type: 'object',
+      properties: { text, json: {}, tool_calls: { type: 'array' } },
+      additionalProperties: false,
+    },
+  };
+  const plain: Schemas = { output: object({ text }) };
+  const response_schema = object(
+    { title: text, tags: { type: 'array', items: text } },
+    { required: ['title'] },
+  );
+  const askedFor = (
+    expression: string,
+    input: JsonObject,
+    { over = {}, capability = 'model.editor' }: { over?: Partial<StepDefinition>; capability?: string } = {},
+  ) => {
+    const a = { ...aStep({ id: 'a', capability, input }), ...over };
+    const steps = [a, aStep({ id: 'b', capability: 'sink', input: { x: expression } })];
+    const known = { ...capabilities, 'model.editor': chat, 'model.plain': plain, editor: chat };
+    return findingsOf(aDefinition({ steps }), known);
+  };
+
+  it.each<[expression: string, told: Told[]]>([
+    ['{{ steps.a.output.json.title }}', []],
+    ['{{ steps.a.output.json.titel }}', [['error', 'path_unknown', /titel never exists/, /"title"/]]],
+    ['{{ steps.a.output.json.tags[*] }}', [['warning', 'path_optional', /tags/]]],
+    ['{{ steps.a.output.json.title | length }}', []],
+    ['{{ steps.a.output.json.title + 1 }}', [['error', 'operand_invalid', /./]]],
+    ['{{ steps.a.output.text }}', [['warning', 'path_optional', /text/]]],
+  ])('has its type: %s', (expression, told) => {
+    expect(askedFor(expression, { response_schema })).toEqual(show(told));
+  });
+
+  const mayBeMissing: Told[] = [['warning', 'path_optional', /json may be missing/, /\?\?/]];
+  it.each<[name: string, input: JsonObject, more: Parameters<typeof askedFor>[2], told: Told[]]>([
+    ['no schema is asked for', {}, {}, mayBeMissing],
+    ['the model may call a tool', { response_schema, tools: [] }, {}, mayBeMissing],
+    ['there may be several answers', { response_schema, n: 2 }, {}, mayBeMissing],
+    [
+      'a person may give the output',
+      { response_schema },
+      { over: { allow_output: true } },
+      [['warning', 'review_unused', /allow_output/], ...mayBeMissing],
+    ],
+    [
+      'the schema is none',
+      { response_schema: { enum: Array.from({ length: 10_001 }, () => 1) } },
+      {},
+      mayBeMissing,
+    ],
+    ['it is no model', { response_schema }, { capability: 'editor' }, mayBeMissing],
+    ['the schema is known later', { response_schema: '{{ job.schema }}' }, {}, mayBeMissing],
+    [
+      'a part of the schema is known later',
+      { response_schema: { type: 'object', title: '{{ job.x }}' } },
+      {},
+      mayBeMissing,
+    ],
+    [
+      'the model has no such field',
+      { response_schema },
+      { capability: 'model.plain' },
+      [['error', 'path_unknown', /json/]],
+    ],
+  ])('has the type of the spec where %s', (_, input, more, told) => {
+    expect(askedFor('{{ steps.a.output.json.any }}', input, more)).toEqual(show(told));
+  });
+});
