@@ -1,6 +1,6 @@
 /**
  * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
- * [--seeds N] [--speed N] [--only simulated,live]`. Requests for image models arrive at random in the order of a trace,
+ * [--seeds N] [--speed N] [--only simulated,live] [--sizes 32,16]`. Requests for image models arrive at random in the order of a trace,
  * on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each: the whole trace through the choice and the
  * lines of the router in virtual time, and an hour of it, sped up, as runs of a real server and worker on boxes that load.
  * Without files, requests are drawn from distributions that were fitted to a public trace. Exit code 1 when a bar is
@@ -23,13 +23,15 @@ const { values: options } = parseArgs({
     seeds: { type: 'string', default: '5' },
     speed: { type: 'string', default: '20' },
     only: { type: 'string', default: 'simulated,live' },
+    sizes: { type: 'string', default: '32,16' },
   },
 });
 const parts: ReadonlySet<string> = new Set(options.only.split(','));
+const sizes: ReadonlySet<string> = new Set(options.sizes.split(','));
 const fleets = [
   { instances: 32, load: 0.7 },
   { instances: 16, load: 0.5 },
-] as const;
+].filter(({ instances }) => sizes.has(String(instances)));
 const choices: readonly { readonly choice: Setting['choice']; readonly reports: Reports }[] = [
   { choice: 'blind', reports: 'none' },
   { choice: 'resident', reports: 'none' },
@@ -106,7 +108,15 @@ async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]
     const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
     const hour = requests.slice(0, Math.round((3_600 * instances * load) / meanS));
     for (const choice of ['blind', 'resident'] as const) {
-      const setting = { instances, load, choice, reports: 'none', seed: 1, speed, capabilities: 1 } as const;
+      const setting: LiveSetting = {
+        instances,
+        load,
+        choice,
+        reports: 'none',
+        seed: 1,
+        speed,
+        capabilities: 1,
+      };
       await play({ requests: hour, loads }, setting);
     }
   }

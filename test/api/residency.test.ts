@@ -166,6 +166,20 @@ describe('what an instance has loaded', () => {
     await isResident(instance, ['q']);
   });
 
+  test('is gone with its process', async () => {
+    const instance = await register('restarted');
+    const { endpoint } = instance;
+    await waitFor('it to be vetted', async () => {
+      const row = await api.db('instance').where({ endpoint }).first('uptime_at', 'affinity');
+      return row?.uptime_at !== null && row?.affinity !== null;
+    });
+    await exec('restarted', 'a');
+    await isResident(instance, ['a']);
+    instance.health = { uptime_ms: 1 };
+    await api.db('instance').where({ endpoint }).update({ next_probe_at: api.db.fn.now(), state: 'suspect' });
+    await isResident(instance, []);
+  });
+
   test('is unchanged by a report that is none', async () => {
     const instance = await register('garbled', { resident: ['a'] });
     for (const resident of ['a', [1], [''], ['k'.repeat(129)], Array(65).fill('k'), null, {}]) {

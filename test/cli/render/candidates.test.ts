@@ -35,8 +35,8 @@ test('the table shows loads where the call needs something loaded', () => {
   ]);
   expect(head).toMatch(/COST +LOAD +WAIT/);
   expect([loaded, cold, unknown]).toEqual([
-    expect.stringMatching(/\$0 +loaded +23s/),
-    expect.stringMatching(/\$0 +22s +23s/),
-    expect.stringMatching(/\$0 +unknown +23s/),
+    expect.stringMatching(/\$0 +loaded +23\.0s/),
+    expect.stringMatching(/\$0 +22\.0s +23\.0s/),
+    expect.stringMatching(/\$0 +unknown +23\.0s/),
   ]);
 });

@@ -23,8 +23,9 @@ export function createKeyOfInput(
   input: JsonObject | (() => JsonObject),
   note: (units: number) => void = () => undefined,
 ): KeyOfInput {
-  const keys = new Map<string, string | null>();
+  let keys: Map<string, string | null> | undefined; // few calls need it
   return (text) => {
+    keys ??= new Map();
     let key = keys.get(text);
     if (key === undefined) {
       const meter = new Meter(workLimits.price);
