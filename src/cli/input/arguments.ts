@@ -114,6 +114,7 @@ export interface RouteOptions {
   readonly tag?: readonly string[];
   readonly timeout?: number;
   readonly onBudget?: string;
+  readonly affinity?: string;
 }
 
 export const routeOptions = {
@@ -122,6 +123,7 @@ export const routeOptions = {
   '-p, --priority <priority>': oneOf('who may wait', Priority.options),
   '-v, --version <range>': 'version of the capability, or a range such as ^1.2',
   '-t, --tag <tag>': parsed('only instances with this tag (repeatable)', collectText),
+  '--affinity <text>': 'the key of what it needs loaded, over input (default: that of the capability)',
   '--timeout <duration>': parsed('of the call (default: 5m)', readTimeoutMs),
 } as const;
 
@@ -138,7 +140,8 @@ export async function readInput(text: string, { stdin }: Shell): Promise<Readonl
 }
 
 /** The fields of the body beside `input`; the API fills in defaults. */
-export function toRouteFields({ priority, budget, version, tag, timeout, onBudget }: RouteOptions) {
+export function toRouteFields({ priority, budget, version, tag, ...options }: RouteOptions) {
+  const { timeout, onBudget, affinity } = options;
   return {
     on_budget: onBudget,
     priority,
@@ -146,6 +149,7 @@ export function toRouteFields({ priority, budget, version, tag, timeout, onBudge
     tags: tag,
     budget_ceiling_usd: budget,
     timeout_ms: timeout,
+    affinity,
   };
 }
 
