@@ -18,7 +18,9 @@ import {
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
 import { completeDatabaseUrl } from '../../config.ts';
-import { findPrograms } from '../postgres/programs.ts';
+import { checkCluster } from '../postgres/cluster.ts';
+import { chooseAccount, findPrograms, type PostgresPrograms } from '../postgres/programs.ts';
+import { sharedFolder } from '../postgres/server.ts';
 import { findGo } from '../programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
 import { findPresentProgram } from '../temporal/source.ts';
@@ -35,6 +37,7 @@ import {
   checkPorts,
   checkSystem,
 } from './machine-checks.ts';
+import { checkWork } from './work-checks.ts';
 
 const run = promisify(execFile);
 
@@ -59,12 +62,28 @@ async function checkOwnDatabase(url: string, passwordFile: string | undefined): 
   }
 }
 
-async function checkPostgres({ environment, cacheDir }: DoctorOptions): Promise<Check> {
+/** Null: the data folder has no database, or one that these programs can start. Else the finding and its remedy. */
+async function findVersionFault(
+  dataDir: string,
+  programs: PostgresPrograms,
+): Promise<readonly [string, string] | null> {
+  if (!existsSync(join(dataDir, 'postgres-password'))) return null;
+  const place = { dataDir, account: chooseAccount(), programs, sharedFolder };
+  const remedy = 'docs/laptop-to-cluster.md, "Another version of Postgres"';
+  return checkCluster(place).then(
+    () => null,
+    (error: unknown) => [messageOf(error), remedy] as const,
+  );
+}
+
+async function checkPostgres({ dataDir, environment, cacheDir }: DoctorOptions): Promise<Check> {
   const { DATABASE_URL, DATABASE_PASSWORD_FILE } = environment;
   if (DATABASE_URL) return checkOwnDatabase(DATABASE_URL, DATABASE_PASSWORD_FILE);
   try {
-    const { postgres } = await findPrograms(null, cacheDir);
-    const { stdout } = await run(postgres, ['--version'], { timeout: 20_000 });
+    const programs = await findPrograms(null, cacheDir);
+    const fault = await findVersionFault(dataDir, programs);
+    if (fault !== null) return missing('Postgres', ...fault);
+    const { stdout } = await run(programs.postgres, ['--version'], { timeout: 20_000 });
     return ok('Postgres', `${stdout.trim()}, from npm`);
   } catch (error) {
     const own = 'or set DATABASE_URL to a Postgres of yours';
@@ -222,6 +241,13 @@ export async function checkMedia(options: DoctorOptions): Promise<Check> {
   }
 }
 
+/** The configured database, or the running stack's. */
+function findDatabaseUrl({ dataDir, environment }: DoctorOptions): string | undefined {
+  const { DATABASE_URL, DATABASE_PASSWORD_FILE } = environment;
+  if (DATABASE_URL) return completeDatabaseUrl(DATABASE_URL, DATABASE_PASSWORD_FILE);
+  return readStack(dataDir)?.database_url;
+}
+
 /** The most important check comes first. */
 export async function runChecks(options: DoctorOptions): Promise<readonly Check[]> {
   const groups = await Promise.all([
@@ -230,6 +256,7 @@ export async function runChecks(options: DoctorOptions): Promise<readonly Check[
     checkMediaTools(options),
     Promise.all([checkGo(options), checkPorts(), checkDataFolder(options), checkDisk(options)]),
     Promise.all([checkMedia(options), checkStack(options), checkSearchAttributes(options)]),
+    checkWork(options, findDatabaseUrl(options)),
   ]);
   return groups.flat();
 }

@@ -28,10 +28,12 @@ export interface ClusterOptions {
   readonly ephemeral: boolean;
   /** Holds the data if the account cannot reach the data folder. */
   readonly sharedFolder: string;
+  /** Makes no data where there are none. */
+  readonly mustExist?: boolean;
 }
 
 /** The same data folder always leads to the same location. */
-async function choosePlace({ dataDir, account, sharedFolder }: ClusterOptions) {
+async function choosePlace({ dataDir, account, sharedFolder }: Omit<ClusterOptions, 'ephemeral'>) {
   if (account === null || canReach(dataDir, account)) return { parent: dataDir, movedTo: null };
   const digest = createHash('sha256').update(dataDir).digest('hex').slice(0, 16);
   const parent = join(sharedFolder, digest);
@@ -91,9 +93,18 @@ function checkVersion(found: string, folder: string, programs: PostgresPrograms)
   const wanted = programs.version.split('.')[0];
   if (found.trim() === wanted) return;
   throw new Error(
-    `${folder} was made by Postgres ${found.trim()}, this is Postgres ${programs.version}: dump it with the ` +
-      'Capstan version that made it (pg_dump) and load it again, or start with another --data folder',
+    `${folder} was made by Postgres ${found.trim()}, this is Postgres ${programs.version}: nothing was changed. ` +
+      'Start it with the Capstan version that made it, or move it with that version into a Postgres of yours ' +
+      '(capstan move), which this version uses by DATABASE_URL; or start with another --data folder',
   );
+}
+
+/** @throws Error when the data folder has a database that is not for these programs */
+export async function checkCluster(options: Omit<ClusterOptions, 'ephemeral'>): Promise<void> {
+  const { parent } = await choosePlace(options);
+  const folder = join(parent, 'postgres');
+  const version = await readOrNull(join(folder, 'PG_VERSION'));
+  if (version !== null) checkVersion(version, folder, options.programs);
 }
 
 /** @throws Error when the data belong to another major version or cannot be created */
@@ -107,6 +118,7 @@ export async function ensureCluster(options: ClusterOptions): Promise<Cluster> {
     checkVersion(version, folder, options.programs);
     return { folder, password: kept, isNew: false, movedTo };
   }
+  if (options.mustExist === true) throw new Error(`${options.dataDir} has no database of a stack`);
   if (version !== null) await removeLeftBehind(folder, movedTo);
   const password = await createPassword(passwordFile);
   await createCluster(folder, password, options);

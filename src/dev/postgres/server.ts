@@ -6,7 +6,7 @@ import type { Supervisor } from '../supervisor/supervisor.ts';
 import { type Cluster, ensureCluster, removeStaleLock } from './cluster.ts';
 import { chooseAccount, findPrograms } from './programs.ts';
 
-const sharedFolder = '/var/lib/capstan';
+export const sharedFolder = '/var/lib/capstan';
 
 export interface PostgresOptions {
   readonly dataDir: string;
@@ -14,6 +14,8 @@ export interface PostgresOptions {
   readonly ephemeral: boolean;
   /** Folder for a copy of the programs when the account cannot run them in place. */
   readonly cacheDir: string;
+  /** Makes no data where there are none. */
+  readonly mustExist?: boolean;
   /** Beside those that it always has. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -100,6 +102,13 @@ export async function startPostgres(
   return { url, version: programs.version, isNew: cluster.isNew };
 }
 
+/** The address of one of its databases, which may not exist. */
+export function databaseOf({ url }: PostgresServer, name: string): string {
+  const address = new URL(url);
+  address.pathname = `/${name}`;
+  return address.href;
+}
+
 /** Creates the database if it does not exist. @returns its URL */
 export async function ensureDatabase(server: PostgresServer, name: string): Promise<string> {
   const client = new pg.Client({ connectionString: server.url });
@@ -110,7 +119,5 @@ export async function ensureDatabase(server: PostgresServer, name: string): Prom
   } finally {
     await client.end();
   }
-  const url = new URL(server.url);
-  url.pathname = `/${name}`;
-  return url.href;
+  return databaseOf(server, name);
 }
