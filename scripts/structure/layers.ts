@@ -132,7 +132,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['capability', 'contracts', 'core', 'definitions', 'dev', 'errors', 'wrap'],
     packages: ['chokidar', 'node:'],
   },
-  // By HTTP towards the API; `server`, `worker`, `migrate`, `purge` and `recover` alone are the programs themselves.
+  // By HTTP towards the API; `server`, `worker`, `migrate`, `move`, `purge` and `recover` alone are the programs themselves.
   cli: {
     imports: [
       'box',

@@ -54,6 +54,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   secrets: async () => (await import('./commands/secrets.ts')).registerSecretsCommand,
   publishers: async () => (await import('./commands/capabilities.ts')).registerPublishersCommand,
   webhooks: async () => (await import('./commands/webhooks.ts')).registerWebhooksCommand,
+  move: async () => (await import('./commands/move.ts')).registerMoveCommand,
   recover: async () => (await import('./commands/programs.ts')).registerRecoverCommand,
   purge: async () => (await import('./commands/programs.ts')).registerPurgeCommand,
   projects: async () => (await import('./commands/access.ts')).registerProjectsCommand,

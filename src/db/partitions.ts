@@ -126,6 +126,16 @@ async function addPart(trx: Db, table: PartedTable, part: TablePart): Promise<nu
   return 1;
 }
 
+/** Adds those that the table lacks, in the caller's transaction. */
+export async function addListedParts(
+  trx: Db,
+  table: PartedTable,
+  parts: readonly TablePart[],
+): Promise<void> {
+  const known = new Set((await listParts(trx, table)).map(({ name }) => name));
+  for (const part of parts) if (!known.has(part.name)) await addPart(trx, table, part);
+}
+
 /** @returns how many were made */
 export async function addParts(db: Db, now = new Date()): Promise<number> {
   let added = 0;

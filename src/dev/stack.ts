@@ -68,7 +68,10 @@ interface Held {
   readonly publish: (info: Omit<StackFile, 'pids'>) => StackFile;
 }
 
-async function holdFolder(options: StackOptions): Promise<Held> {
+/** Locks the folder, and ends what an earlier start has left running. @throws Error when a stack runs on it */
+export async function holdFolder(
+  options: Pick<StackOptions, 'dataDir' | 'ephemeral' | 'report'>,
+): Promise<Held> {
   const { ephemeral, report } = options;
   const dataDir = ephemeral ? createTemporaryFolder('capstan-') : createDataFolder(options.dataDir);
   const file = join(dataDir, 'stack.json');
@@ -96,7 +99,7 @@ async function holdFolder(options: StackOptions): Promise<Held> {
   return { dataDir, file, lock, supervisor, publish };
 }
 
-async function release({ dataDir, file, lock, supervisor }: Held): Promise<void> {
+export async function releaseFolder({ dataDir, file, lock, supervisor }: Held): Promise<void> {
   await supervisor.stop();
   rmSync(file, { force: true });
   forgetProcesses(dataDir);
@@ -139,7 +142,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const stop = async (): Promise<void> => {
     ending.abort();
     await Promise.all(watching.map(({ close }) => close()));
-    await release(held);
+    await releaseFolder(held);
   };
   try {
     const plan = await planStackPorts(dataDir, options.port);

@@ -142,7 +142,7 @@ async function readLines(file: string): Promise<AsyncIterable<string>> {
 const envFileOption = { '--env-file <file>': 'variables for what the environment leaves open' } as const;
 
 /** @throws UsageError for invalid settings; other errors in one line if possible */
-async function withSettings(
+export async function withSettings(
   envFile: string | undefined,
   { environment }: Shell,
   work: (settings: Config) => Promise<void>,

@@ -105,6 +105,18 @@ export function countUnderOtherKeys(
   );
 }
 
+/** The keys under which secrets, and answers that no step has taken yet, are sealed. */
+export function listSealingKeys(
+  db: Db,
+): Promise<readonly { readonly key_id: string; readonly rows: number }[]> {
+  return query<{ key_id: string; rows: number }>(db).all(
+    `select key_id, count(*)::int as rows from (
+       select key_id from secret
+       union all select key_id from callback_answer where body is not null and key_id is not null
+     ) sealed group by key_id order by key_id`,
+  );
+}
+
 /** Locks some that these keys sealed, until the transaction ends. */
 export function lockUnderKeys(
   trx: Db,
