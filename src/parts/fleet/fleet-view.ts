@@ -229,7 +229,7 @@ export function createFleetView(): FleetView {
       const notedAfter = begun;
       entry.notes += 1;
       count(entry);
-      entry.snapshot.busy_since_ms ??= nowMs();
+      if (entry.snapshot.held === 1) entry.snapshot.busy_since_ms = nowMs();
       return () => {
         if (accepted > notedAfter) return;
         if (begun > notedAfter) entry.notesBeforePoll -= 1;

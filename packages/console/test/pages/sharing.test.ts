@@ -1,6 +1,6 @@
 /**
  * That an instance is shared and taken back on its page, and that the pages of other projects follow by themselves. That a
- * host whose slots instances share is drained and undrained.
+ * host whose slots instances share is drained and undrained, and what instances have loaded.
  */
 
 import type { CapabilityDetail, SharedWith } from '@capstan/core/contracts/capability';
@@ -124,6 +124,30 @@ test('a host is drained with its instances by its dialog, and undrained again', 
   expect(body.instances[0]).toMatchObject({ state: 'draining', drain: { with_host: true } });
   await hosts.getByRole('button', { name: 'Undrain' }).click();
   await hosts.getByRole('button', { name: 'Drain …' }).waitFor();
+  opened.expectQuiet();
+  await instance.stop();
+});
+
+test('an instance shows what it has loaded, and a call that it was found there', async () => {
+  const { capstan } = visitors.studio;
+  const options = { name: 'loads-models', affinity: '{{ input.model }}', resident: ['sdxl', 'flux'] };
+  const instance = await startInstance(capstan, options);
+  const exec = () =>
+    capstan.request<{ routing: { decision_id: string; candidates: { resident?: boolean }[] } }>(
+      'POST',
+      '/v1/capabilities/loads-models/exec',
+      { input: { model: 'sdxl' } },
+    );
+  const { body } = await waitFor('its key to be known', async () => {
+    const called = await exec();
+    return called.body.routing?.candidates[0]?.resident === true ? called : null;
+  });
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/capabilities/loads-models');
+  await page.getByText('has loaded sdxl, flux').first().waitFor();
+  await opened.go(`/decisions/${body.routing.decision_id}`);
+  await page.getByText('has it loaded').first().waitFor();
   opened.expectQuiet();
   await instance.stop();
 });

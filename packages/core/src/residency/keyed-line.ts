@@ -179,20 +179,25 @@ function callInOrder<Member extends KeyedMember>(
   }
 }
 
-/** Short calls end before a called one arrives. */
+/** Calls that take longer are not called in advance: what would be free when they come is unknown. */
+const shortMs = 1_000;
+
+/** Short calls end before a called one arrives. Where a slot is free, those that are left wait for another one (W4). */
 function callAhead<Member extends KeyedMember>(
-  { seats }: Seats,
+  seats: Seats,
   waiting: readonly Member[],
   { chosen, called }: { readonly chosen: Set<Member>; readonly called: number },
 ): void {
-  const ahead = Math.floor(aheadOf(seats.map(({ instance }) => instance)));
-  const slots = seats.reduce(
-    (sum, { instance }) => sum + Math.max(0, instance.max_concurrency - instance.held),
+  if (seats.hasFree) return;
+  const instances = seats.seats.map(({ instance }) => instance);
+  const short = instances.filter(({ duration_ms }) => duration_ms !== null && duration_ms <= shortMs);
+  const slots = instances.reduce(
+    (sum, { max_concurrency, held }) => sum + Math.max(0, max_concurrency - held),
     0,
   );
-  let more = slots + ahead - called - chosen.size;
+  let more = Math.floor(aheadOf(short)) - Math.max(0, called + chosen.size - slots);
   for (const member of waiting) {
-    if (more <= 0 || ahead === 0) return;
+    if (more <= 0) return;
     if (chosen.has(member)) continue;
     chosen.add(member);
     more -= 1;

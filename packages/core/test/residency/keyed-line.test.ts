@@ -104,6 +104,15 @@ it('short calls are called before a slot is free', () => {
   expect(turns([quick], [aCall('1', 'x'), aCall('2', 'x')])).toEqual(['1', '2']);
 });
 
+it('longer calls are not, and no call is while a slot is free for which it rather waits', () => {
+  const longer = aBox('a', 'x', { duration_ms: 1_100, held: 1, busy_since_ms: now });
+  const many = Array.from({ length: 8 }, (_, at) => ({ ...longer, instance_id: `a${at}` }));
+  expect(turns(many, [aCall('1', 'y')])).toEqual([]);
+  const quick = { duration_ms: 900, held: 1, busy_since_ms: now - 13_000 } as const;
+  const warm = Array.from({ length: 8 }, (_, at) => aBox(`a${at}`, 'x', quick));
+  expect(turns([...warm, aBox('b', 'y')], [aCall('1', 'x')])).toEqual([]);
+});
+
 const anyMember = fc.record({
   key: fc.constantFrom('x', 'y', 'z', null),
   rank: fc.integer({ min: 1, max: 3 }),
