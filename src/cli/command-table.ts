@@ -16,6 +16,8 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   doctor: async () => (await import('./commands/dev.ts')).registerDoctorCommand,
   validate: async () => (await import('./commands/pipelines.ts')).registerValidateCommand,
   submit: async () => (await import('./commands/pipelines.ts')).registerSubmitCommand,
+  apply: async () => (await import('./commands/apply.ts')).registerApplyCommand,
+  pull: async () => (await import('./commands/apply.ts')).registerPullCommand,
   pipelines: async () => (await import('./commands/pipelines.ts')).registerPipelinesCommand,
   plan: async () => (await import('./commands/pipelines.ts')).registerPlanCommand,
   run: async () => (await import('./commands/runs/start-run.ts')).registerRunCommand,

@@ -14,6 +14,8 @@ export const exitCodes = {
   cancelled: 3,
   /** A required part is not installed. */
   missingPart: 4,
+  /** `apply --dry-run` and `pull --dry-run`: the files and the server differ. */
+  differs: 5,
   interrupted: 130,
   brokenPipe: 141,
 } as const;

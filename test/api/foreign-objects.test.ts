@@ -233,6 +233,7 @@ const tries: Readonly<Record<string, () => Try>> = {
   list_webhooks: () => own('/v1/webhooks'),
   test_webhook: () => lacks(`/v1/webhooks/${ids.webhook}/test`, post()),
   list_webhook_deliveries: () => lacks(`/v1/webhooks/${ids.webhook}/deliveries`),
+  replace_webhook: () => lacks(`/v1/webhooks/${ids.webhook}`, { method: 'PUT', body: webhook }),
   delete_webhook: () => lacks(`/v1/webhooks/${ids.webhook}`, { method: 'DELETE' }),
   list_schedule_gaps: () => lacks(`/v1/schedules/${ids.schedule}/history`),
   create_backfill: () =>

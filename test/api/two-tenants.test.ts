@@ -282,6 +282,7 @@ const ofOwnRows = [
   ],
   ...['create_skill', 'list_skills', 'get_skill', 'change_skill', 'retire_skill', 'list_skill_uses'],
   ...['get_skill_worth', 'create_webhook', 'list_webhooks', 'delete_webhook', 'test_webhook'],
+  'replace_webhook',
   ...['list_webhook_deliveries', 'create_hook', 'list_hooks', 'get_hook', 'replace_hook', 'delete_hook'],
   ...['list_schedule_gaps', 'create_backfill', 'list_backfills', 'get_backfill', 'cancel_backfill'],
   ...['send_event', 'rotate_hook', 'list_hook_deliveries', 'get_hook_delivery', 'replay_hook_delivery'],

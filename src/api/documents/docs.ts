@@ -15,6 +15,7 @@ import { errorTable } from '@capstan/core/contracts/errors';
 import { FleetFile } from '@capstan/core/contracts/fleet-file';
 import { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { ProjectFile } from '@capstan/core/contracts/project-file';
 import { z } from 'zod';
 import type { ApiConfig } from '../limits.ts';
 import { type Route, route } from '../route.ts';
@@ -195,6 +196,11 @@ export function createFleetSchema(publicUrl: string | undefined): JsonObject {
   return createEditorSchema({ schema: FleetFile, rootName: 'FleetFile', path }, publicUrl);
 }
 
+export function createProjectSchema(publicUrl: string | undefined): JsonObject {
+  const path = '/v1/schemas/project.json';
+  return createEditorSchema({ schema: ProjectFile, rootName: 'ProjectFile', path }, publicUrl);
+}
+
 /** Zod's name for a recursive schema; only the schema of any JSON value is one. */
 const inner = '__schema';
 
@@ -250,6 +256,11 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       operation: 'get_fleet_schema',
       summary: 'JSON Schema of the file of `capstan up`, for editors',
       ...forEditors(() => createFleetSchema(config.PUBLIC_URL)),
+    }),
+    route('GET /v1/schemas/project.json', {
+      operation: 'get_project_schema',
+      summary: 'JSON Schema of `project.yaml`, which `capstan apply` reads, for editors',
+      ...forEditors(() => createProjectSchema(config.PUBLIC_URL)),
     }),
   ];
   return routes;

@@ -1,6 +1,7 @@
 /** Webhooks of a project. */
 import { ListQuery } from '@capstan/core/contracts/primitives';
 import {
+  Webhook,
   WebhookCreated,
   WebhookDelivery,
   WebhookDeliveryList,
@@ -12,6 +13,7 @@ import {
   listDeliveriesOf,
   listWebhooksOf,
   removeWebhook,
+  replaceWebhook,
   testWebhook,
 } from '../../use-cases/webhooks/webhooks.ts';
 import { json } from '../input.ts';
@@ -39,6 +41,16 @@ export const webhookRoutes: readonly Route[] = [
     query: ListQuery.strict(),
     responses: { 200: WebhookList },
     result: (ctx, { caller, query }) => listWebhooksOf(ctx, caller, query),
+  }),
+  route('PUT /v1/webhooks/{id}', {
+    operation: 'replace_webhook',
+    tag: 'webhooks',
+    summary: 'Replace the url and the events of a webhook; its secret stays',
+    scope: 'admin',
+    params: IdPath,
+    body: json(WebhookRequest),
+    responses: { 200: Webhook },
+    result: (ctx, { caller, params, body }) => replaceWebhook(ctx, { caller, id: params.id }, body),
   }),
   route('DELETE /v1/webhooks/{id}', {
     operation: 'delete_webhook',

@@ -2,6 +2,7 @@
  * Definitions of pipelines: `validate` checks one, `plan` estimates the steps, time and cost of a run, `submit` stores
  * one, and `pipelines` lists the stored ones and sets aliases.
  */
+import { stat } from 'node:fs/promises';
 import {
   Alias,
   AliasList,
@@ -19,8 +20,9 @@ import { storePipeline } from '../input/beside.ts';
 import { readJob, readPipeline, showFindings, validateSource } from '../input/run-request.ts';
 import { countFindings, severityColours } from '../render/findings.ts';
 import { formatAge, formatDuration, formatUsd } from '../render/formats.ts';
-import type { Columns, Printer, Style } from '../render/print.ts';
+import { type Columns, createPrinter, type Printer, type Style } from '../render/print.ts';
 import { renderDispatch } from '../render/routing.ts';
+import type { Shell } from '../shell.ts';
 
 const pipelineTable: Columns<PipelineSummary> = [
   ['PIPELINE', 'pipeline'],
@@ -69,17 +71,35 @@ export const registerPipelinesCommand = group('pipelines', 'list stored pipeline
   aliasCommands,
 ]);
 
+/** Without a server: a folder, or with --offline a file. @returns false when the server is needed */
+async function validateHere(
+  { file, offline }: { readonly file: string; readonly offline: boolean | undefined },
+  shell: Shell,
+): Promise<boolean> {
+  const isFolder = (await stat(file).catch(() => undefined))?.isDirectory() === true;
+  if (!isFolder && offline !== true) return false;
+  const { validateFile, validateFolder } = await import('./apply.ts');
+  const print = createPrinter(shell);
+  await (isFolder ? validateFolder : validateFile)(file, print, shell);
+  return true;
+}
+
 const fileArgument = { '<file>': 'YAML or JSON, - for stdin' } as const;
 
 export const registerValidateCommand = procedure('validate', {
-  about: 'check a pipeline file; exits 1 when it has errors',
+  about: 'check a pipeline file, or the folder of a project; exits 1 when it has errors',
   help: `
-Pipelines beside the file that its steps run count as stored.
+Pipelines beside the file that its steps run count as stored. A folder, as \`capstan apply\` takes it, is checked
+without a server and without the variables that it names.
 
 Example:
   capstan validate pipeline.yaml`,
-  args: fileArgument,
-  options: { '--strict': 'a capability without a registered instance is an error' },
+  args: { '<file>': 'YAML or JSON, - for stdin; or a folder' },
+  options: {
+    '--strict': 'a capability without a registered instance is an error',
+    '--offline': 'ask no server: capabilities and stored pipelines are not checked',
+  },
+  before: validateHere,
   run: async (session, { file, strict }) => {
     const { print, json, shell } = session;
     const source = await readSource(file, shell.stdin);

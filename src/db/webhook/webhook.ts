@@ -52,6 +52,17 @@ export function findWebhook(db: Db, project_id: string, webhook_id: string): Pro
   return db('webhook').where({ project_id, webhook_id }).first('*');
 }
 
+/** Its secret stays. @returns undefined if there is none */
+export function updateWebhook(
+  db: Db,
+  { webhook_id, project_id, url, events }: Pick<WebhookRow, 'webhook_id' | 'project_id' | 'url' | 'events'>,
+): Promise<WebhookRow | undefined> {
+  return query<WebhookRow>(db).first(
+    'update webhook set url = ?, events = ? where project_id = ? and webhook_id = ? returning *',
+    [url, [...events], project_id, webhook_id],
+  );
+}
+
 /** Deletes the webhook with its deliveries. @returns false if there was none */
 export async function deleteWebhook(db: Db, project_id: string, webhook_id: string): Promise<boolean> {
   return (await db('webhook').where({ project_id, webhook_id }).delete()) > 0;

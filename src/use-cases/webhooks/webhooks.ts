@@ -23,6 +23,7 @@ import {
   listDeliveries,
   listWebhooks,
   readDelivery,
+  updateWebhook,
   type WebhookDeliveryRow,
   type WebhookRow,
 } from '../../db/webhook/webhook.ts';
@@ -109,6 +110,23 @@ export async function listWebhooksOf(
 ) {
   const rows = await listWebhooks(db, project_id, { after: afterOf(cursor), limit: limit + 1 });
   return toPage(rows, limit, { key: (row) => row.webhook_id, item: toWebhook });
+}
+
+/** Its secret and its log stay. @throws AppError `request_invalid`, `not_found` */
+export function replaceWebhook(
+  { db, policy }: Pick<Ctx, 'db' | 'policy'>,
+  { caller: { project_id, key_id: actor }, id }: { readonly caller: Caller; readonly id: string },
+  { url, events }: WebhookRequest,
+): Promise<Webhook> {
+  const checked = checkWebhookUrl(policy, url);
+  return db.transaction(async (trx) => {
+    const webhook = { webhook_id: id, project_id, url: checked, events: [...new Set(events)] };
+    const row = await updateWebhook(trx, webhook);
+    if (row === undefined) throw refuseUnknown(id);
+    const data = { origin: new URL(checked).origin };
+    await insertAudit(trx, { project_id, actor, action: 'webhook.replaced', subject: id, data });
+    return toWebhook(row);
+  });
 }
 
 /** With its log. @throws AppError `not_found` */

@@ -51,11 +51,16 @@ function show(value: Json | undefined): string {
   return value === undefined ? 'nothing' : JSON.stringify(value).slice(0, shownCharacters);
 }
 
-/** The differences between two definitions, as items of a problem; at most 20. */
-export function describeDifferences(stored: Json, submitted: Json): ProblemItem[] {
+/** At most 20, each at the deepest place where the values are not alike. */
+export function findDifferences(stored: Json, submitted: Json): readonly DefinitionDifference[] {
   const found: DefinitionDifference[] = [];
   collect({ pointer: '', stored, submitted }, found);
-  return found.map((difference) => ({
+  return found;
+}
+
+/** The differences between two definitions, as items of a problem. */
+export function describeDifferences(stored: Json, submitted: Json): ProblemItem[] {
+  return findDifferences(stored, submitted).map((difference) => ({
     pointer: difference.pointer,
     code: 'differs',
     message: `stored is ${show(difference.stored)}, submitted is ${show(difference.submitted)}`,

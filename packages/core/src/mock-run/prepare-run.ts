@@ -82,7 +82,7 @@ function formOf(forms: InputForms, name: string, { input, output }: MockCapabili
   });
 }
 
-function pipelineFormOf(
+export function pipelineFormOf(
   forms: InputForms,
   reference: string,
   { job_schema, output }: PipelineDefinition,

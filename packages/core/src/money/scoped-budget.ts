@@ -29,14 +29,14 @@ export function scopeOfBatch(id: string): string {
   return `label:${batchLabel}=${id}`;
 }
 
-function isOfBatch({ scope, period }: ScopeAndPeriod): boolean {
+export function isBudgetOfBatch({ scope, period }: ScopeAndPeriod): boolean {
   const start = scopeOfBatch('');
   return period === 'total' && scope.startsWith(start) && isInBatch(batchLabel, scope.slice(start.length));
 }
 
 /** @returns why a project cannot have these budgets together, or null */
 export function findExcess(budgets: readonly ScopeAndPeriod[]): string | null {
-  const batches = budgets.filter(isOfBatch).length;
+  const batches = budgets.filter(isBudgetOfBatch).length;
   if (batches > mostBatches)
     return `the project would have ${batches} budgets of batches; at most ${mostBatches} are allowed, and those of batches without runs are removed`;
   const others = budgets.length - batches;
