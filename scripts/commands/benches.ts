@@ -107,6 +107,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     says: 'how many processes and how much memory five wraps need, as commands and as one file',
     load: () => import('../../bench/up/main.ts'),
   },
+  move: {
+    says: 'how long the data folder of a stack with 300 runs takes to move to another Postgres and Temporal, and that each run continues there, once',
+    load: () => import('../../bench/move/main.ts'),
+  },
   learning: {
     says: 'what skills save when failures repeat',
     load: () => import('../../bench/learning/main.ts'),
