@@ -40,6 +40,7 @@ async function checkKeys(client: pg.Client, { PAYLOAD_KEYS }: NodeJS.ProcessEnv)
      ) sealed group by key_id order by key_id`,
   );
   const lacking = sealed.filter(({ key_id }) => !known.includes(key_id));
+  if (sealed.length === 0) return ok('payload keys', 'no secret is encrypted');
   if (lacking.length === 0) return ok('payload keys', `each secret can be read: ${have}`);
   const counts = lacking.map(
     ({ key_id, secrets, answers }) => `${secrets} secrets and ${answers} answers by ${key_id}`,
