@@ -1,16 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
-import { createKeyOfInput, findAffinityFault } from '../../src/residency/affinity-key.ts';
+import { createKeyOfInput, findAffinityFault, toLiteral } from '../../src/residency/affinity-key.ts';
 import {
   applyFolded,
   distrustMs,
   foldValue,
   type LoadTimes,
+  paceWeight,
   readTimes,
   reportKeys,
   residencyOf,
   serveKey,
+  timeWeight,
   toKey,
 } from '../../src/residency/residency.ts';
 import { choose } from '../../src/routing/choose.ts';
@@ -75,6 +77,16 @@ describe('the key of a call', () => {
       ),
       { numRuns: runs(100) },
     );
+  });
+
+  it('of a long text is its hash, which is the same in every process', () => {
+    expect(toKey('x'.repeat(128))).toBe('x'.repeat(128));
+    expect(toKey('x'.repeat(129))).toBe('#4ee8de8772aa25cd4c59ea9f6dd5b52e');
+    expect(toKey('system prompt '.repeat(20))).toBe('#60f8b1ed3a6b2da59fde802034cfe898');
+  });
+
+  it('of a caller is no expression', () => {
+    expect(createKeyOfInput({ a: 1 })(toLiteral('{{ input.a }}'))).toBe('{ { input.a }}');
   });
 
   it.each([
@@ -290,4 +302,75 @@ it('R1: a stored decision with keys is made again', () => {
     ),
     { numRuns: runs(100) },
   );
+});
+
+describe('the time that an instance needs', () => {
+  const found = (box: Partial<InstanceSnapshot>, times: Record<string, LoadTimes> = usual) =>
+    residencyOf(
+      { instances: [aBox('a', box)], priorMs: 10_000, loads: (_, key) => times[key] },
+      () => 'sdxl',
+      now,
+    )?.get('a');
+
+  it.each([
+    ['one that is a little slower counts as usual', 1.24, 23_000],
+    ['one that is a quarter slower', 1.25, 28_750],
+    ['one that is a little faster counts as usual', 0.81, 23_000],
+    ['one that is a quarter faster', 0.8, 18_400],
+    ['one that is unknown', null, 23_000],
+  ])('follows its pace: %s', (_, pace, warmMs) => {
+    expect(found({ pace })?.warmMs).toBeCloseTo(warmMs, 6);
+  });
+
+  it.each([
+    ['without a call', { held: 0, busy_since_ms: now - 5_000 }, 0],
+    ['that began just now', { held: 1, busy_since_ms: now }, 23_000],
+    ['that began at an unknown time', { held: 1, busy_since_ms: null }, 23_000],
+    ['that is half through', { held: 1, busy_since_ms: now - 11_500 }, 11_500],
+    ['that is as old as expected', { held: 1, busy_since_ms: now - 23_000 }, 11_500],
+    ['that is twice as old', { held: 1, busy_since_ms: now - 46_000 }, 23_000],
+    ['of the future, by clocks that differ', { held: 1, busy_since_ms: now + 500 }, 23_000],
+    ['of another key', { held: 1, busy_since_ms: now, resident: ['quick'] }, 2_000],
+    ['of no key', { held: 1, busy_since_ms: now, resident: [], duration_ms: 7_000 }, 7_000],
+    ['of no key, never seen', { held: 1, busy_since_ms: now, resident: [], duration_ms: null }, 10_000],
+    ['on a slow one', { held: 1, busy_since_ms: now, pace: 2 }, 46_000],
+  ])('ends a call %s', (_, box, leftMs) => {
+    const times = { ...usual, quick: { warmMs: 2_000, coldMs: null } };
+    expect(found({ resident: ['sdxl'], ...box }, times)?.leftMs).toBeCloseTo(leftMs, 6);
+  });
+});
+
+describe('what the time of a call shows', () => {
+  const cold = { key: 'k', isResident: false, isListed: false, warmMs: 1_000, loadMs: 3_000, pace: 1 };
+  const seen = (over: object, durationMs: number) =>
+    readTimes({ ...cold, isLearnt: true, leftMs: 0, usedAtMs: null, ...over }, durationMs);
+  const listed = { isResident: true, isListed: true };
+
+  it.each([
+    ['a load, where the key was not', {}, 4_000, { isCold: true, ratio: 1, durationMs: 4_000 }],
+    ['a slow instance', { warmMs: 2_000, loadMs: 6_000, pace: 2 }, 8_000, { isCold: true, ratio: 2 }],
+    ['a warm call', { isResident: true }, 1_500, { isCold: false, ratio: 1.5, isDistrusted: false }],
+    ['a long warm call', { isResident: true }, 4_000, { isCold: false, ratio: 4, isDistrusted: false }],
+    ['a listed key that it has', listed, 2_500, { isCold: false, isDistrusted: false }],
+    ['a listed key that it lacks', listed, 2_501, { isCold: true, isDistrusted: true }],
+    [
+      'a load that looks like work',
+      { ...listed, loadMs: 250 },
+      2_000,
+      { isCold: false, isDistrusted: false },
+    ],
+    ['a load that is longer', { ...listed, loadMs: 251 }, 2_000, { isCold: true, isDistrusted: true }],
+    ['a call that hung', {}, 99_000, { durationMs: 16_000, ratio: 4 }],
+    ['a call that hung, of an unknown key', { isLearnt: false }, 99_000, { durationMs: 99_000, ratio: 4 }],
+    ['a call that took no time', {}, 0, { durationMs: 0, ratio: 0.25 }],
+  ])('is %s', (_, over, durationMs, expected) => {
+    expect(seen(over, durationMs)).toMatchObject(expected);
+  });
+
+  it('moves an average by its weight', () => {
+    const folded = foldValue(undefined, 200, timeWeight);
+    expect(applyFolded(100, folded)).toBeCloseTo(110, 6);
+    expect(applyFolded(null, folded)).toBeCloseTo(200, 6);
+    expect(applyFolded(1, foldValue(undefined, 2, paceWeight))).toBeCloseTo(1.05, 6);
+  });
 });
