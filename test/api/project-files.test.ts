@@ -201,6 +201,11 @@ describe('capstan apply', () => {
       'project.yaml': 'schedules:\n  nightly:\n    pipeline: lost\n    cron: "@daily"\n',
     });
     const refused = await apply('--dry-run');
+    const asJson = JSON.parse((await apply('--json')).stdout);
+    expect(asJson).toMatchObject({
+      changes: [],
+      faults: [{ code: 'pipeline_unknown', line: 3, column: 15 }],
+    });
     expect(refused.exitCode).toBe(1);
     expect(refused.stderr).toContain('project.yaml:3:15 error pipeline_unknown there is no lost@latest');
   });

@@ -33,6 +33,14 @@ export function showFileFindings(found: readonly FileFindings[], print: Printer)
   }
 }
 
+/** For programs, under `--json`. */
+function printFaults(found: readonly FileFindings[], print: Printer): void {
+  const faults = found.flatMap(({ source, findings }) =>
+    findings.map((one) => ({ file: source.name, ...one })),
+  );
+  print.json(JSON.stringify({ changes: [], faults }, null, 2));
+}
+
 /** What became of a change. */
 type Fate = 'planned' | 'done' | 'failed' | 'not done';
 
@@ -149,15 +157,18 @@ async function requireSecretFile(changes: readonly PlannedChange[], file: string
 async function runApply(session: Session, given: ApplyGiven): Promise<void> {
   const { client, print, shell } = session;
   const { folder, found } = await readFolder(given.folder, shell);
-  const fail = (): void => shell.exitWith(exitCodes.failed);
+  const fail = (faults: readonly FileFindings[]): void => {
+    if (session.json) printFaults(faults, print);
+    shell.exitWith(exitCodes.failed);
+  };
   if (hasErrors(found)) {
     showFileFindings(found, print);
-    return fail();
+    return fail(found);
   }
   const resolve = createResolver(shell.environment);
   const plan = await planProject(client, folder, { resolve, prune: given.prune });
   showFileFindings(plan.found, print);
-  if (hasErrors(plan.found)) return fail();
+  if (hasErrors(plan.found)) return fail(plan.found);
   const { changes } = plan;
   if (given.dryRun) {
     show(
@@ -217,7 +228,8 @@ export async function validateFolder(folder: string, print: Printer, shell: Shel
   }
   const { variables, pipelines, source } = read;
   if (variables.length > 0) print.remark(`to be set in the environment: ${variables.join(', ')}`);
-  const size = `${pipelines.length} pipelines${source === null ? '' : ', project.yaml'}`;
+  const number = pipelines.length === 1 ? '1 pipeline' : `${pipelines.length} pipelines`;
+  const size = `${number}${source === null ? '' : ', project.yaml'}`;
   print.line(`${print.style.green('✓ valid')}  ${folder}  ${size}`);
 }
 
