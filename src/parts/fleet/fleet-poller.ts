@@ -19,68 +19,7 @@ import {
 import { pollInstances } from '../../db/instance/instance-list.ts';
 import { newToken } from '../ids.ts';
 import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view.ts';
-
-interface SlotWaiters {
-  /** True when woken; false when the time is over or `signal` aborts. */
-  wait(wish: SlotWish, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
-  /** W5. @param instance where a slot became free; absent: anywhere */
-  wake(capability: string, instance?: InstanceSnapshot): void;
-  /** The capabilities that calls wait for. */
-  awaited(): Iterable<string>;
-}
-
-/** The slot that a call waits for. */
-export interface SlotWish {
-  readonly capability: string;
-  /** Of what it needs loaded. Default: nothing. */
-  readonly key?: string | null;
-}
-
-interface Waiter extends SlotWish {
-  readonly wake: () => void;
-}
-
-/** Wakes the calls that wait for a slot of a capability. */
-function createSlotWaiters(): SlotWaiters {
-  const waiting = new Map<string, Set<Waiter>>();
-
-  const leave = (waiter: Waiter): void => {
-    const group = waiting.get(waiter.capability);
-    group?.delete(waiter);
-    if (group?.size === 0) waiting.delete(waiter.capability);
-  };
-
-  const findWarm = (group: readonly Waiter[], keys: readonly string[] = []): Waiter | undefined =>
-    group.find(({ key }) => key != null && keys.includes(key));
-
-  return {
-    wait: (wish, timeoutMs, signal) =>
-      new Promise((resolve) => {
-        if (signal.aborted || timeoutMs <= 0) {
-          resolve(false);
-          return;
-        }
-        const end = (isWoken: boolean): void => {
-          clearTimeout(timer);
-          signal.removeEventListener('abort', giveUp);
-          leave(waiter);
-          resolve(isWoken);
-        };
-        const waiter: Waiter = { ...wish, wake: () => end(true) };
-        const giveUp = (): void => end(false);
-        const timer = setTimeout(giveUp, timeoutMs);
-        signal.addEventListener('abort', giveUp);
-        const { capability } = wish;
-        waiting.set(capability, (waiting.get(capability) ?? new Set<Waiter>()).add(waiter));
-      }),
-    wake: (capability, instance) => {
-      const group = [...(waiting.get(capability) ?? [])];
-      const warm = findWarm(group, instance?.resident);
-      for (const { wake } of warm === undefined ? group : [warm]) wake();
-    },
-    awaited: () => waiting.keys(),
-  };
-}
+import { createSlotWaiters, type SlotWaiters, type SlotWish } from './slot-waiters.ts';
 
 /** Repeats a poll with a pause between, never two in parallel, and lets callers wait for one that begins later. */
 interface PollLoop {
@@ -213,6 +152,13 @@ function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   }
 }
 
+function wakeSharers(view: FleetView, waiters: SlotWaiters, instanceId: string): void {
+  const instance = view.find(instanceId);
+  for (const name of view.sharers(instanceId)) {
+    waiters.wake(name, name === instance?.name ? instance : undefined);
+  }
+}
+
 function readingsOf(view: FleetView) {
   const { seenBy, all, find, nowMs, noteClaim, noteServed, takeSlotRequest, ...lines } = view;
   const { hasLines, inLine, noteInLine, ageMs } = lines;
@@ -236,12 +182,7 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
   const view = createFleetView();
   const waiters = createSlotWaiters();
 
-  const wakeFor = (instanceId: string): void => {
-    const instance = view.find(instanceId);
-    for (const name of view.sharers(instanceId)) {
-      waiters.wake(name, name === instance?.name ? instance : undefined);
-    }
-  };
+  const wakeFor = (instanceId: string): void => wakeSharers(view, waiters, instanceId);
 
   const poll = async (): Promise<void> => {
     const since = view.beginPoll();

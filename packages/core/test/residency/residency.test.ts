@@ -324,7 +324,7 @@ describe('the time that an instance needs', () => {
 
   it.each([
     ['without a call', { held: 0, busy_since_ms: now - 5_000 }, 0],
-    ['that began just now', { held: 1, busy_since_ms: now }, 23_000],
+    ['that begins', { held: 1, busy_since_ms: now }, 23_000],
     ['that began at an unknown time', { held: 1, busy_since_ms: null }, 23_000],
     ['that is half through', { held: 1, busy_since_ms: now - 11_500 }, 11_500],
     ['that is as old as expected', { held: 1, busy_since_ms: now - 23_000 }, 11_500],
