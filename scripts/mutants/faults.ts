@@ -359,9 +359,16 @@ const access: readonly Fault[] = [
   {
     name: 'a key without the scope may call a route',
     file: 'src/use-cases/access/caller.ts',
-    find: 'if (!mayCall(holder, scope)) throw refuseScope(holder, scope);',
+    find: 'if (!holdsScope(holder, scope)) throw refuseScope(holder, scope);',
     put: '',
     tests: ['test/api/cache.test.ts'],
+  },
+  {
+    name: 'a key without a scope of any name may call a route',
+    file: 'src/use-cases/access/caller.ts',
+    find: 'if (!mayCall(holder, scope)) throw refuseScope(holder, scope);',
+    put: '',
+    tests: ['test/api/calls.test.ts'],
   },
   {
     name: 'a call reads a file of another project',
