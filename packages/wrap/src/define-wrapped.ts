@@ -21,6 +21,8 @@ interface Measure {
 }
 
 interface Wrapped {
+  /** That of the file. */
+  readonly folder: string;
   readonly kind: PreparedKind;
   readonly files: FileRules;
   readonly result: Evaluate<Json>;
@@ -92,12 +94,12 @@ function messageOf(error: unknown): string {
 }
 
 async function perform(wrapped: Wrapped, input: JsonObject, context: ExecContext): Promise<JsonObject> {
-  const { kind, files: rules, result } = wrapped;
+  const { folder, kind, files: rules, result } = wrapped;
   const [at, startedAt] = [Date.now(), performance.now()];
   const { media, signal, log, idempotencyKey = null } = context;
   const call = { idempotency_key: idempotencyKey };
-  const files = await openCallFiles({ rules, kind, media, signal }, { input, files: {}, call });
-  let scope: WrapScope = { input, files: files.values, call };
+  const files = await openCallFiles({ rules, kind, media, signal }, { input, files: {}, call, folder });
+  let scope: WrapScope = { input, files: files.values, call, folder };
   try {
     const answer = await kind.perform({
       scope,
@@ -202,11 +204,12 @@ function requireSchemas(
   }
 }
 
-function prepareCall(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Wrapped {
+function prepareCall(file: WrapFile, kind: PreparedKind, { compile, folder }: WrapHost): Wrapped {
   const { defaults } = kind;
   const measures = compileMeasures(file, compile);
   const timeout = file.timeout ?? defaults.timeout ?? defaultTimeout;
   return {
+    folder,
     kind,
     files: withDefaultUploads(compileFiles(file.files, compile), defaults, compile),
     result: compile.value(file.result ?? defaults.result ?? '{{ answer }}', '/result'),
@@ -247,7 +250,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, host: WrapHost
   const { input = kind.defaults.input, output = kind.defaults.output } = file;
   requireSchemas(file, { input, output }, compile);
   requireOnePrice(file, kind, compile);
-  const wrapped = prepareCall(file, kind, compile);
+  const wrapped = prepareCall(file, kind, host);
   const isMeasured = wrapped.measures.length > 0 || kind.price !== undefined;
   if (isMeasured) requireCostField(output ?? {}, compile);
   return defineCapability({

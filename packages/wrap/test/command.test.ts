@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { locateMediaTools } from '../../../capabilities/media-tools/locate.ts';
@@ -67,6 +67,26 @@ it.each(['-1e999', '-1e400'])(
     expect(response.status).toBe(422);
   },
 );
+
+it('finds a program, and what the program reads, beside the file', async () => {
+  const folder = await aFolder();
+  await mkdir(join(folder, 'bin'));
+  await symlink(process.execPath, join(folder, 'bin/node'));
+  await writeFile(join(folder, 'words.txt'), 'beside');
+  await writeFile(
+    join(folder, 'read.cjs'),
+    'process.stdout.write(require("node:fs").readFileSync(process.env.WORDS))',
+  );
+  const text = aProgram(
+    ['./bin/node', '{{ folder }}/read.cjs'],
+    '  env: {WORDS: "{{ folder }}/words.txt"}\n',
+  );
+  const instance = await startWrapped(text, { folder });
+  expect(await call(instance, { text: '' })).toMatchObject({
+    status: 200,
+    body: { output: { text: 'beside' } },
+  });
+});
 
 it('leaves out an argument that is null, and spreads a list', async () => {
   const script = 'process.stdout.write(JSON.stringify(process.argv.slice(1)))';

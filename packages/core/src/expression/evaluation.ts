@@ -64,6 +64,8 @@ export interface WrapScope {
   readonly input: Json;
   readonly files: JsonObject;
   readonly call: JsonObject;
+  /** That of the file. */
+  readonly folder: string;
   /** The last answer of the other side; absent before it. */
   readonly answer?: Json;
   /** The answer to the submission of a polled job. */

@@ -75,8 +75,8 @@ export type SkillRootName = (typeof skillRootNames)[number];
 /** What the filter `tokens` counts for a part that is no text, beside its bytes. */
 export const mediaPartTokens = 4_096;
 
-/** Roots of paths in the file of a wrapped capability: the call, and the answers of the other side. */
-export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] as const;
+/** Roots of paths in the file of a wrapped capability: the call, the answers of the other side, and where the file is. */
+export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call', 'folder'] as const;
 
 /** Roots of paths in the templates of a hook: the delivery that it received. */
 export const hookRootNames = ['body', 'headers'] as const;
