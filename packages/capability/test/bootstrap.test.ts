@@ -58,7 +58,11 @@ describe('startCapability', () => {
 
   it.each([
     ['a folder that does not exist', async () => './no/such/folder', /does not exist/],
-    ['a package without an entry', () => writePackage({}, {}), /has no index\.ts/],
+    [
+      'a package without an entry',
+      () => writePackage({}, {}),
+      /has no index\.ts.*another language is capstan\.start, as in /,
+    ],
     [
       'an entry without a capability',
       () => writePackage({ type: 'module' }, { 'index.js': 'export const x = 1;' }),

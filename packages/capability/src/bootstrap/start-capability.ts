@@ -29,7 +29,10 @@ async function findEntry(folder: string, { main, capstan }: CapabilityManifest):
     const file = resolve(folder, entry);
     if ((await stat(file).catch(() => null))?.isFile()) return file;
   }
-  throw new Error(`${folder} has no ${named} (capstan.entry or main of its package.json, else index.ts)`);
+  throw new Error(
+    `${folder} has no ${named}: a module is capstan.entry or main of its package.json, else index.ts; ` +
+      'a program in another language is capstan.start, as in {"capstan": {"start": ["python3", "main.py"]}}',
+  );
 }
 
 async function importEntry(entry: string): Promise<unknown> {
