@@ -99,10 +99,14 @@ function listAll(client: ApiClient) {
   return getAll(client, '/v1/schedules', ScheduleList);
 }
 
+async function findNamed(client: ApiClient, wanted: string): Promise<Schedule | undefined> {
+  return (await listAll(client)).value.items.find(({ name }) => name === wanted);
+}
+
 /** @param reference an id, or a name */
 async function resolveId(client: ApiClient, reference: string): Promise<string> {
   if (reference.startsWith('sch_')) return reference;
-  const found = (await listAll(client)).value.items.find(({ name }) => name === reference);
+  const found = await findNamed(client, reference);
   if (found === undefined) throw new UsageError(`there is no schedule named ${reference}`);
   return found.schedule_id;
 }
@@ -173,9 +177,13 @@ const addCommand = command('add', {
     '--catch-up <duration>': 'make up for missed starts that are not older (default: 1m)',
     '--paused': 'start nothing until it is resumed',
     '--budget <usd>': budgetOption('the most that one run may cost'),
+    '--replace':
+      'replace the one of this name, if it exists; what is left out gets its default, but a pause stays',
   },
-  call: async (session, { job, budget, label, catchUp, ...same }) => {
-    const { name, pipeline, version, alias, cron, timezone, priority, overlap, paused } = same;
+  call: async (session, { job, budget, label, catchUp, replace, ...same }) => {
+    const { name, pipeline, version, alias, cron, timezone, priority, overlap } = same;
+    const replaced = replace === true ? await findNamed(session.client, name) : undefined;
+    const paused = same.paused ?? replaced?.paused;
     const body = {
       name,
       pipeline,
@@ -191,7 +199,9 @@ const addCommand = command('add', {
       labels: label,
       catch_up: catchUp,
     };
-    return session.client.post('/v1/schedules', Schedule, jsonBody(body));
+    return replaced === undefined
+      ? session.client.post('/v1/schedules', Schedule, jsonBody(body))
+      : session.client.put(path`/v1/schedules/${replaced.schedule_id}`, Schedule, jsonBody(body));
   },
   show: (schedule, { print }) => {
     print.line(schedule.schedule_id);

@@ -96,6 +96,21 @@ it('sends what was given, and nothing else', async () => {
   expect(late.stderr).toBe('nightly: waits for Temporal\n');
 });
 
+it('replaces the one of its name, which stays paused', async () => {
+  const words = ['add', 'weekly', 'trailer', '--cron', '0 5 * * *', '--replace'];
+  const body = { name: 'weekly', pipeline: 'trailer', cron: '0 5 * * *', job: {} };
+  const list = { items: [schedule, paused], next_cursor: null };
+  const { stderr, asked } = await capstan(words, list, paused);
+  expect(asked).toEqual([
+    'GET /v1/schedules?limit=200',
+    'PUT /v1/schedules/sch_2',
+    { ...body, paused: true },
+  ]);
+  expect(stderr).toBe('weekly: paused\n');
+  const added = await capstan(words, { items: [schedule], next_cursor: null }, latest);
+  expect(added.asked).toEqual(['GET /v1/schedules?limit=200', 'POST /v1/schedules', body]);
+});
+
 it('shows one by its name, with starts before and after the clocks change', async () => {
   const { stdout, asked } = await capstan(
     ['show', 'nightly'],
