@@ -10,7 +10,7 @@ import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { newId } from '../../src/parts/ids.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
-import { anInstance, aRun } from '../support/factories.ts';
+import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
 interface Received {
@@ -133,6 +133,26 @@ describe('an event', () => {
     await endRun(projectId);
     await waitFor('the next one', () => received.length > 1);
     expect(received).toHaveLength(2);
+  });
+
+  test('of a run has its cost, with that of child runs, and the run that it repeats', async () => {
+    const { projectId: project_id, headers } = await aProject();
+    await aWebhook({}, headers);
+    const failed = await aRun(api.db, { project_id });
+    const run = await aRun(api.db, { project_id, rerun_of: failed.run_id });
+    const parent_step = { parent_run_id: run.run_id, parent_step_id: 'a', parent_item: 0 };
+    const child = await aRun(api.db, { project_id, ...parent_step });
+    const instance = await anInstance(api.db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 9 });
+    for (const { run_id } of [run, child]) {
+      const claim = aClaim({ run_id, project_id }, instance, { reserved_nano: 900_000_000n });
+      await claimAttempt(api.db, claim);
+      await settleAttempt(api.db, anEnd(claim, { settled_nano: 25_000_000n }));
+      await finishRun(api.db, { run_id, state: 'succeeded', output: null, error: null, step_ids: [] });
+    }
+    await waitFor('the run to be told', () => received.length > 0);
+    expect(received.map(({ body }) => JSON.parse(body).data)).toEqual([
+      expect.objectContaining({ run_id: run.run_id, rerun_of: failed.run_id, cost_usd: 0.05 }),
+    ]);
   });
 
   test('is sent to each webhook that subscribes to runs, reviews, budgets or instances', async () => {

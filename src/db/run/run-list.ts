@@ -32,7 +32,7 @@ const awaitedByStep = `case s.state when 'in_review' then case when ${asksForMon
    end`;
 
 /** Ids of the run and of all runs below it. */
-const runsWithin = `case when exists (select from run b where b.parent_run_id = r.run_id)
+export const runsWithin = `case when exists (select from run b where b.parent_run_id = r.run_id)
    then with_runs_below(r.run_id) else array[r.run_id] end`;
 
 /** The distinct causes of waits of its steps and items, and of the runs below it; empty if it has ended. */

@@ -9,6 +9,7 @@
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { DeliveryState, WebhookDelivery, WebhookEvent } from '@capstan/core/contracts/webhook';
 import type { Db } from '../connect.ts';
+import { runsWithin } from '../run/run-list.ts';
 import { instantText, purgeOld, query, toJson } from '../statements.ts';
 
 export interface WebhookRow {
@@ -201,9 +202,11 @@ export function purgeDeliveries(db: Db): Promise<number> {
 
 const runs = `select w.webhook_id, 'run.ended' as event, r.run_id as subject, json_build_object(
     'run_id', r.run_id, 'pipeline', r.pipeline, 'version', r.version, 'state', r.state, 'error', r.error,
-    'labels', r.labels, 'created_at', ${instantText('r.created_at')}, 'finished_at', ${instantText('r.finished_at')}) as data, r.finished_at as at
+    'labels', r.labels, 'rerun_of', r.rerun_of, 'cost_usd', (
+      select coalesce(sum(settled_nano), 0) / 1e9 from attempt where attempt.run_id = any (${runsWithin}))::float8, 'created_at', ${instantText('r.created_at')}, 'finished_at', ${instantText('r.finished_at')}) as data, r.finished_at as at
   from due w join run r on r.project_id = w.project_id and r.finished_at > w.since
-  where 'run.ended' = any (w.events) and r.parent_run_id is null`;
+  where 'run.ended' = any (w.events) and r.parent_run_id is null and not exists (select from webhook_delivery d
+    where d.webhook_id = w.webhook_id and d.event = 'run.ended' and d.subject = r.run_id)`;
 
 const reviews = `select w.webhook_id, 'review.opened', v.review_id || '.' || v.round, json_build_object(
     'review_id', v.review_id, 'kind', v.kind, 'reason', v.reason, 'run_id', v.run_id, 'step_id', v.step_id,
