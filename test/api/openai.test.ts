@@ -342,6 +342,8 @@ describe('an error', () => {
       'model',
       expect.stringContaining('model.gpt-large'),
     ]);
+    expect((await errorOf('o9'))?.message).toMatch(/capstan aliases set o9 model\.\S+$/);
+    expect((await errorOf('o9;'))?.message).not.toMatch(/capstan aliases/);
   });
 
   test('of money is a refusal before anything is spent', async () => {

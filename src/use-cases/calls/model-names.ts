@@ -1,5 +1,6 @@
 import { mayCallName, type ProjectKey } from '@capstan/core/call/caller';
 import {
+  AliasName,
   isModelName,
   type ModelAlias,
   type ModelKind,
@@ -45,7 +46,10 @@ async function refuseUnknown(
   );
   const suggestion = createNameSuggester(names)(name) ?? createNameSuggester(aliases)(model);
   const all = [...names, ...aliases].toSorted();
-  const known = all.length === 0 ? 'none is registered' : `registered are ${all.join(', ')}`;
+  const [first] = names.toSorted();
+  const isAlias = first !== undefined && AliasName.safeParse(model).success;
+  const hint = isAlias ? `; to let it lead to one of them: capstan aliases set ${model} ${first}` : '';
+  const known = all.length === 0 ? 'none is registered' : `registered are ${all.join(', ')}${hint}`;
   return refuseName(model, suggestion ?? known, suggestion);
 }
 
