@@ -3,6 +3,7 @@
  * to look; and all details of one step.
  */
 
+import { isWrongAnswer } from '@capstan/core/call/wrong-answer';
 import { parseMediaReference } from '@capstan/core/contracts/media';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
@@ -14,7 +15,7 @@ import { describeAwaited } from '@capstan/core/workflow-names';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
 import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';
-import { renderDecision, renderDispatch } from './routing.ts';
+import { renderDecision } from './routing.ts';
 
 interface RunTableLayout extends TableLayout {
   /** Available lines; Infinity without a terminal. */
@@ -164,12 +165,15 @@ function hasFailed(step: RunStep): boolean {
   return step.state === 'failed' || step.state === 'unknown';
 }
 
+const askAgain = 'a wrong answer is asked for again where the step has retry: {invalid_output: 2}';
+
 function renderFailures(run: Run, style: Style): string[] {
   const steps = run.steps
     .filter(hasFailed)
-    .flatMap((step) => [
-      `  ${style.bold(step.id)}  ${step.error === undefined ? step.state : `${step.error.code}: ${step.error.message}`}`,
-      `  ${style.dim(`capstan show ${run.run_id} --step ${step.id}`)}`,
+    .flatMap(({ id, state, error: failure }) => [
+      `  ${style.bold(id)}  ${failure === undefined ? state : `${failure.code}: ${failure.message}`}`,
+      ...(failure !== undefined && isWrongAnswer(failure) ? [`  ${style.dim(askAgain)}`] : []),
+      `  ${style.dim(`capstan show ${run.run_id} --step ${id}`)}`,
     ]);
   const { error } = run;
   const isOfStep = run.steps.some((step) => error?.message === `step ${step.id}: ${step.error?.message}`);
@@ -200,15 +204,7 @@ function renderOutcome(run: Run, style: Style): string[] {
 }
 
 /** The origin of a run unless it is a plain start, and its dispatch decisions. */
-function renderOrigin({
-  parent,
-  rerun_of,
-  superseded_by,
-  schedule_id,
-  started_by,
-  labels,
-  dispatch = [],
-}: Run): string[] {
+function renderOrigin({ parent, rerun_of, superseded_by, schedule_id, started_by, labels }: Run): string[] {
   return [
     ...(parent === undefined
       ? []
@@ -224,7 +220,6 @@ function renderOrigin({
             .map(([name, value]) => `${name}=${value}`)
             .join(', ')}`,
         ]),
-    ...renderDispatch(dispatch),
   ];
 }
 

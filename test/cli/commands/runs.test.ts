@@ -259,6 +259,21 @@ test.each([
   },
 );
 
+test('a failed run names the retry of a wrong answer', async () => {
+  const failed = (details: object) => {
+    const error = { code: 'capability_refused', message: 'HTTP 422: no JSON', status: 422, details };
+    return capstan(['show', 'run_1'], {
+      ...run,
+      state: 'failed',
+      steps: [{ ...step, state: 'failed', error }],
+    });
+  };
+  expect((await failed({ error_code: 'model_answer_invalid' })).stdout).toContain(
+    'retry: {invalid_output: 2}',
+  );
+  expect((await failed({})).stdout).not.toContain('invalid_output');
+});
+
 describe('runs of a stored pipeline', () => {
   test('may be of an alias', async () => {
     const { asked } = await capstan(['run', 'p', '--alias', 'production'], { ...run, state: 'queued' });
