@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ClaimSearch, seedOf } from '../../src/call/claim-search.ts';
 import { createCostOfInput } from '../../src/money/cost-expressions.ts';
 import type { Shortage } from '../../src/money/reservation.ts';
+import { createKeyOfInput } from '../../src/residency/affinity-key.ts';
 import type { InstanceSnapshot } from '../../src/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 
@@ -61,6 +62,58 @@ describe('a search', () => {
     const seeds = Array.from({ length: 20 }, (_, seed) => seed);
     const chosen = seeds.map((seed) => chooseFrom(aSearch([], seed), one, anInstance('another')).best);
     expect(new Set(chosen)).toEqual(new Set(['one', 'another']));
+  });
+});
+
+describe('the key of what a call needs loaded', () => {
+  const declares = (id: string, affinity: string) => anInstance(id, { affinity });
+  const keyless = anInstance('keyless');
+  const input = { model: 'sdxl', voice: 'ada', none: null };
+
+  /** @returns the key of the call, and that on each instance that has one */
+  const keysOf = (
+    instances: readonly InstanceSnapshot[],
+    {
+      affinity,
+      hasInput = true,
+      hasAffinity = true,
+    }: { affinity?: string; hasInput?: boolean; hasAffinity?: boolean },
+  ) => {
+    const { capability, versionRange, tags, priority, ceilingUsd, timeoutMs } = aRequest();
+    const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs, affinity };
+    const keyOf = hasInput ? createKeyOfInput(input) : null;
+    const search = new ClaimSearch({ seed: 7, route, tried: [], keyOf });
+    const fleet = { instances, priorMs: 10_000, hasAffinity };
+    const { residency } = search.choose({ of: () => fleet, nowMs: () => now }, { waiting: 0 }).request;
+    const byInstance = residency && Object.fromEntries([...residency].map(([id, { key }]) => [id, key]));
+    return [search.keyIn(fleet), byInstance];
+  };
+
+  const two = [keyless, declares('a', '{{ input.none }}'), declares('b', '{{ input.voice }}')];
+  it.each<[string, ...Parameters<typeof keysOf>, expected: unknown]>([
+    [
+      'is that of the step, on every instance',
+      two,
+      { affinity: '{{ input.model }}' },
+      ['sdxl', { keyless: 'sdxl', a: 'sdxl', b: 'sdxl' }],
+    ],
+    [
+      'is that of the step, where no instance declares one',
+      [keyless],
+      { affinity: '{{ input.model }}', hasAffinity: false },
+      ['sdxl', { keyless: 'sdxl' }],
+    ],
+    ['is that of each instance', two, {}, ['ada', { b: 'ada' }]],
+    ['is none where no instance declares one', two, { hasAffinity: false }, [null, undefined]],
+    ['is none where none of them gives one', two.slice(0, 2), {}, [null, undefined]],
+    [
+      'is none where the input is not known',
+      two,
+      { affinity: '{{ input.model }}', hasInput: false },
+      [null, undefined],
+    ],
+  ])('%s', (_, instances, asked, expected) => {
+    expect(keysOf(instances, asked)).toEqual(expected);
   });
 });
 

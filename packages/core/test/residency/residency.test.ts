@@ -36,11 +36,11 @@ function ask(
   const fleet = { instances, priorMs: 10_000, loads: (_: string, one: string) => times[one] };
   const asked = aRequest({ residency: residencyOf(fleet, () => key, now), ...request });
   const choice = choose(instances, asked, 7);
-  const reason = explainChoice(asked, choice, {
+  const { reason, candidates } = explainChoice(asked, choice, {
     decision_id: 'dec_1',
     chosen: choice.best?.isFull === false,
-  }).reason;
-  return { ...choice, request: asked, id: choice.best?.instance.instance_id, reason };
+  });
+  return { ...choice, request: asked, id: choice.best?.instance.instance_id, reason, candidates };
 }
 
 describe('the key of a call', () => {
@@ -173,6 +173,95 @@ describe('R8: among free instances', () => {
   });
 });
 
+describe('R8: among instances that are as fast', () => {
+  const idle = (ago: number) => aBox(`idle${ago}`, { resident: ['x'], last_call_ms: now - ago });
+  const chosenOf = (boxes: readonly InstanceSnapshot[]) => {
+    const asked = aRequest({
+      residency: residencyOf({ instances: boxes, priorMs: 10_000 }, () => 'sdxl', now),
+    });
+    const seeds = Array.from({ length: 20 }, (_, seed) => seed);
+    return new Set(seeds.map((seed) => choose(boxes, asked, seed).best?.instance.instance_id));
+  };
+
+  it('the least is lost, whatever the seed', () => {
+    const never = aBox('never', { resident: ['x'] });
+    expect(chosenOf([idle(100), idle(900), idle(500)])).toEqual(new Set(['idle900']));
+    expect(chosenOf([idle(900), never, idle(500)])).toEqual(new Set(['never']));
+    expect(chosenOf([never, aBox('empty')])).toEqual(new Set(['empty']));
+    expect(chosenOf([aBox('empty'), aBox('warm', { resident: ['sdxl'] })])).toEqual(new Set(['warm']));
+    expect(chosenOf([aBox('empty'), aBox('empty2')])).toEqual(new Set(['empty', 'empty2']));
+  });
+});
+
+describe('R8: the reason', () => {
+  const warm = aBox('warm', { resident: ['sdxl'] });
+  const long = 'k'.repeat(40);
+
+  it.each<[string, InstanceSnapshot, Parameters<typeof ask>[2], words: string]>([
+    ['is loaded', warm, {}, '(free, done in about 23 s); sdxl is loaded there'],
+    [
+      'is loaded on a full one',
+      { ...warm, held: 1 },
+      {},
+      '(free, done in about 46 s); sdxl is loaded there, which is worth the wait',
+    ],
+    [
+      'is not loaded',
+      aBox('cold'),
+      {},
+      '(free, done in about 45 s); sdxl is not loaded there, and takes about 22 s',
+    ],
+    ['is not loaded, and no load was seen', aBox('cold'), { times: {} }, '(free, done in about 10 s)'],
+  ])('names a key that %s', (_, box, request, words) => {
+    const { reason } = ask([box], 'sdxl', request);
+    expect(reason.endsWith(words), reason).toBe(true);
+  });
+
+  it('shortens a long key', () => {
+    expect(ask([aBox('a', { resident: [long] })], long).reason).toContain(`; ${long} is loaded there`);
+    const longer = `${long}l`;
+    expect(ask([aBox('a', { resident: [longer] })], longer).reason).toContain(`; ${long}… is loaded there`);
+  });
+
+  it('of an instance is with its candidate', () => {
+    const shown = (times: Record<string, LoadTimes>) =>
+      ask([warm, aBox('cold')], 'sdxl', { times }).candidates.map(({ resident, load_ms }) => [
+        resident,
+        load_ms,
+      ]);
+    expect(shown({ '': { warmMs: 23_000, coldMs: 45_000.4 } })).toEqual([
+      [true, undefined],
+      [false, 22_000],
+    ]);
+    expect(shown({})).toEqual([
+      [true, undefined],
+      [false, undefined],
+    ]);
+  });
+});
+
+describe('the wait of a call with a key', () => {
+  const waitOn = (box: Partial<InstanceSnapshot>, request: Partial<RouteRequest> = {}) =>
+    ask(
+      [aBox('a', { resident: ['sdxl'], max_concurrency: 2, held: 1, busy_since_ms: now - 3_000, ...box })],
+      'sdxl',
+      {
+        times: { '': { warmMs: 23_000, coldMs: 45_000 } },
+        ...request,
+      },
+    ).shown[0]?.waitMs;
+
+  it.each<[string, Partial<InstanceSnapshot>, expected: number]>([
+    ['a slot is free', {}, 23_000],
+    ['its slots are held', { held: 2 }, 43_000],
+    ['others that are no calls of Capstan fill it', { reported_extra: 1 }, 46_000],
+    ['its host has room', { host_calls: 2, host_room: 1 }, 23_000],
+    ['its host has none', { host_calls: 2, host_room: 0 }, 46_000],
+  ])('counts where %s', (_, box, expected) => {
+    expect(waitOn(box)).toBe(expected);
+  });
+});
+
 describe('W4: an instance with the key that is full', () => {
   const busy = aBox('warm', { resident: ['sdxl'], held: 1, busy_since_ms: now - 13_000 });
   const free = aBox('cold', { resident: ['x'] });
@@ -191,6 +280,11 @@ describe('W4: an instance with the key that is full', () => {
     ['it was called for a free slot', {}, { patienceMs: 0 }],
   ])('is not waited for when %s', (_, box, request) => {
     expect(ask([{ ...busy, ...box }, free], 'sdxl', request).id).toBe('cold');
+  });
+
+  it('is waited for as long as the call may wait, with no others before it', () => {
+    expect(ask([busy, free], 'sdxl', { patienceMs: 10_000 }).id).toBe('warm');
+    expect(ask([busy, free], 'sdxl', { patienceMs: 9_999 }).id).toBe('cold');
   });
 
   it('is not waited for when no load was ever seen', () => {

@@ -156,3 +156,87 @@ describe('lines in memory', () => {
     expect(enter('b', 'b').place).toBe(1);
   });
 });
+
+describe('lines in memory that share a host', () => {
+  const host = { host: 'gpu', host_calls: 9, owner_project: 'prj_1', max_concurrency: 9, duration_ms: null };
+
+  /** Calls of `big` take two slots of the host; they can also take an instance elsewhere, if it is free. */
+  const begin = () => {
+    let free = { room: 9, elsewhere: 0 };
+    const called: string[] = [];
+    const instancesOf = (capability: string): readonly InstanceSnapshot[] => {
+      const shared = { ...host, host_room: free.room };
+      if (capability !== 'big') return [anInstance(capability, shared)];
+      const alone = anInstance('alone', { max_concurrency: 1, held: 1 - free.elsewhere, duration_ms: null });
+      return [anInstance('big', { ...shared, host_room: Math.floor(free.room / 2), takes: 2 }), alone];
+    };
+    const lines = new MemoryLines(instancesOf, () => now);
+    return {
+      enter: (name: string, priority: 'interactive' | 'standard' | 'batch' = 'standard') => {
+        const own = { ...route, capability: name.replace(/\d/, ''), priority };
+        return lines.enter({ runId: name, route: own, queuedAtMs: 0, call: () => called.push(name) });
+      },
+      leave: (member: MemberOfLine) => lines.leave(member),
+      /** @returns the calls of this round */
+      serve: (room: number, elsewhere = 0) => {
+        free = { room, elsewhere };
+        lines.serve(new Set(['a', 'b', 'big']));
+        return called.splice(0);
+      },
+    };
+  };
+
+  it('N3: take turns, and one that was empty goes first', () => {
+    const { enter, leave, serve } = begin();
+    const b1 = enter('b1');
+    enter('b2');
+    expect(serve(1)).toEqual(['b1']);
+    leave(b1);
+    const a1 = enter('a1');
+    expect(serve(1)).toEqual(['a1']);
+    leave(a1);
+    enter('a2');
+    expect(serve(1)).toEqual(['a2']);
+    expect(serve(2)).toEqual(['b2']);
+  });
+
+  it('N3: leave the room to others that their called ones do not need', () => {
+    const { enter, leave, serve } = begin();
+    enter('a1');
+    expect(serve(3)).toEqual(['a1']);
+    const b1 = enter('b1');
+    expect(serve(3)).toEqual(['b1']);
+    leave(b1);
+    enter('b2');
+    expect(serve(3)).toEqual(['b2']);
+  });
+
+  it('N1: are in order of their next calls, not of those that were called', () => {
+    const { enter, serve } = begin();
+    enter('a1', 'interactive');
+    enter('a2', 'batch');
+    expect(serve(1)).toEqual(['a1']);
+    enter('b1');
+    expect(serve(2)).toEqual(['b1']);
+  });
+
+  it.each([
+    ['a large call waits for more room', 1, ['big1'], []],
+    ['it has room', 3, ['big1'], ['big1', 'a1']],
+  ])('keep the room where %s', (_, room, others, expected) => {
+    const { enter, serve } = begin();
+    for (const name of [...others, 'a1']) enter(name);
+    expect(serve(room)).toEqual(expected);
+  });
+
+  it('keep no room for large calls that go elsewhere', () => {
+    const { enter, serve } = begin();
+    enter('big1');
+    expect(serve(1, 1)).toEqual(['big1']);
+    enter('a1');
+    expect(serve(1, 1)).toEqual(['a1']);
+    const next = begin();
+    for (const name of ['big1', 'big2', 'a1']) next.enter(name);
+    expect(next.serve(1, 1)).toEqual(['big1', 'a1']);
+  });
+});

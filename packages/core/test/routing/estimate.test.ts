@@ -4,6 +4,8 @@ import {
   expectedCost,
   expectedSuccess,
   expectedWait,
+  keyedWait,
+  lineMs,
   longCallMs,
   lowestCeiling,
   priorDuration,
@@ -11,7 +13,7 @@ import {
   reservedUsd,
   worstCaseUsd,
 } from '../../src/routing/estimate.ts';
-import type { InstanceSnapshot } from '../../src/routing/types.ts';
+import type { InstanceSnapshot, Residency } from '../../src/routing/types.ts';
 import { anInstance } from './a-snapshot.ts';
 
 type Price = Partial<InstanceSnapshot>;
@@ -128,5 +130,55 @@ describe('estimates', () => {
     [0, 1_000, 0.05],
   ])('of %d successes and %d failures expect a success of %d', (success_count, failure_count, expected) => {
     expect(expectedSuccess({ success_count, failure_count })).toBeCloseTo(expected, 12);
+  });
+});
+
+describe('the time of a call with a key', () => {
+  const found: Residency = {
+    key: 'sdxl',
+    isResident: false,
+    isListed: false,
+    isLearnt: true,
+    warmMs: 10_000,
+    loadMs: 5_000,
+    leftMs: 3_000,
+    pace: 1,
+    usedAtMs: null,
+  };
+
+  it.each<[string, Partial<InstanceSnapshot>, waiting: number, expected: number]>([
+    ['is what the call before it needs', { held: 1 }, 0, 3_000],
+    ['and those that wait', { held: 1 }, 2, 23_000],
+    [
+      'and those of others, shared by its slots',
+      { held: 2, max_concurrency: 2, reported_extra: 1 },
+      2,
+      18_000,
+    ],
+    ['or by those of its host', { held: 2, max_concurrency: 4, host_calls: 2, host_room: 0 }, 1, 15_000],
+    [
+      'is a call of others, where these fill its host',
+      { max_concurrency: 2, held: 1, host_room: 0 },
+      0,
+      10_000,
+    ],
+    ['is its own call, where it fills itself', { max_concurrency: 2, held: 2, host_room: 0 }, 0, 3_000],
+    ['and where its host has room', { max_concurrency: 2, held: 1, host_room: 1 }, 0, 3_000],
+    ['and without a host', { max_concurrency: 2, held: 1 }, 0, 3_000],
+  ])('until a slot is free %s', (_, box, waiting, expected) => {
+    expect(lineMs(anInstance('a', box), found, waiting)).toBe(expected);
+  });
+
+  it('that is longer than a call of others is its own', () => {
+    const full = anInstance('a', { max_concurrency: 2, held: 1, host_room: 0 });
+    expect(lineMs(full, { ...found, leftMs: 12_000 }, 0)).toBe(12_000);
+  });
+
+  it('is the load and the call, after the calls before it', () => {
+    const box = anInstance('a', { max_concurrency: 2, held: 1, reported_extra: 2 });
+    expect(keyedWait(box, found, null)).toBe(25_000);
+    expect(keyedWait(box, { ...found, isResident: true }, null)).toBe(20_000);
+    expect(keyedWait({ ...box, reported_extra: 0 }, found, null)).toBe(15_000);
+    expect(keyedWait({ ...box, reported_extra: 0 }, found, 0)).toBe(18_000);
   });
 });
