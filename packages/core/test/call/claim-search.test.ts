@@ -107,7 +107,7 @@ describe('the key of what a call needs loaded', () => {
     ['is none where no instance declares one', two, { hasAffinity: false }, [null, undefined]],
     ['is none where none of them gives one', two.slice(0, 2), {}, [null, undefined]],
     [
-      'is none where the input is not known',
+      'is none where the input is unknown',
       two,
       { affinity: '{{ input.model }}', hasInput: false },
       [null, undefined],
