@@ -131,7 +131,7 @@ it.each([
     response.end('{ "items": [], "next_cursor": null }');
   });
   const seen = await capstan(words.map((word) => word.replace('URL', url)));
-  expect([paths, seen.exitCode]).toEqual([['/v1/runs?state=failed&limit=20'], 0]);
+  expect([paths, seen.exitCode]).toEqual([['/v1/runs?state=failed&parent=none&limit=20'], 0]);
 });
 
 it('refuses an option before the command that the command does not know', async () => {
