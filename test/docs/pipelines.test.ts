@@ -14,7 +14,7 @@ interface Example {
 }
 
 function isDefinition(text: string): boolean {
-  return /^\s*"?pipeline"?:/m.test(text);
+  return /^\s*"?pipeline"?:/m.test(text) && /"?steps"?:/.test(text);
 }
 
 /** Definitions in documents, those inside shell scripts included. */
