@@ -47,7 +47,7 @@ it.each([
   [
     'an expression with an unknown root',
     valid.replace('input.text', 'job.text'),
-    ['8 root_unknown: "job" is no root; there are input, files, answer, submitted, call'],
+    ['8 root_unknown: "job" is no root; there are input, files, answer, submitted, call, folder'],
   ],
   [
     'a schema that is none',
