@@ -178,7 +178,7 @@ const addCommand = command('add', {
     '--paused': 'start nothing until it is resumed',
     '--budget <usd>': budgetOption('the most that one run may cost'),
     '--replace':
-      'replace the one of this name, if it exists; what is left out gets its default, but a pause stays',
+      'replace the one of this name, if it exists; omitted options get their defaults, but a pause stays',
   },
   call: async (session, { job, budget, label, catchUp, replace, ...same }) => {
     const { name, pipeline, version, alias, cron, timezone, priority, overlap } = same;
