@@ -1,10 +1,10 @@
 /**
  * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
- * [--seeds N] [--speed N] [--only simulated,live] [--sizes 32,16]`. Requests for image models arrive at random in the order of a trace,
- * on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each: the whole trace through the choice and the
- * lines of the router in virtual time, and an hour of it, sped up, as runs of a real server and worker on boxes that load.
- * Without files, requests are drawn from distributions that were fitted to a public trace. Exit code 1 when a bar is
- * missed.
+ * [--seeds N] [--speed N] [--only simulated,live] [--sizes 32,16] [--hours 1]`. Requests for image models arrive at random
+ * in the order of a trace, on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each: the whole trace
+ * through the choice and the lines of the router in virtual time, and an hour of it, sped up, as runs of a real server and
+ * worker on boxes that load. Without files, requests are drawn from distributions that were fitted to a public trace. Exit
+ * code 1 when a bar is missed.
  */
 import { parseArgs } from 'node:util';
 import { describeWorker } from '../../src/dev/service-processes.ts';
@@ -24,6 +24,7 @@ const { values: options } = parseArgs({
     speed: { type: 'string', default: '20' },
     only: { type: 'string', default: 'simulated,live' },
     sizes: { type: 'string', default: '32,16' },
+    hours: { type: 'string', default: '1' },
   },
 });
 const parts: ReadonlySet<string> = new Set(options.only.split(','));
@@ -101,12 +102,14 @@ async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]
     const row = await playLive(server, part, setting);
     rows.push(row);
     const what =
-      setting.capabilities === 1 ? 'runs of an hour' : `${setting.capabilities} capabilities a host`;
+      setting.capabilities === 1
+        ? `runs of ${options.hours} h`
+        : `${setting.capabilities} capabilities a host`;
     say(show(`${what}, ${setting.speed} times as fast`, row));
   };
   for (const { instances, load } of fleets) {
     const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
-    const hour = requests.slice(0, Math.round((3_600 * instances * load) / meanS));
+    const hour = requests.slice(0, Math.round((Number(options.hours) * 3_600 * instances * load) / meanS));
     for (const choice of ['blind', 'resident'] as const) {
       const setting: LiveSetting = {
         instances,
