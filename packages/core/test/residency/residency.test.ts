@@ -195,7 +195,6 @@ describe('R8: among instances that are as fast', () => {
 
 describe('R8: the reason', () => {
   const warm = aBox('warm', { resident: ['sdxl'] });
-  const long = 'k'.repeat(40);
 
   it.each<[string, InstanceSnapshot, Parameters<typeof ask>[2], words: string]>([
     ['is loaded', warm, {}, '(free, done in about 23 s); sdxl is loaded there'],
@@ -215,12 +214,6 @@ describe('R8: the reason', () => {
   ])('names a key that %s', (_, box, request, words) => {
     const { reason } = ask([box], 'sdxl', request);
     expect(reason.endsWith(words), reason).toBe(true);
-  });
-
-  it('shortens a long key', () => {
-    expect(ask([aBox('a', { resident: [long] })], long).reason).toContain(`; ${long} is loaded there`);
-    const longer = `${long}l`;
-    expect(ask([aBox('a', { resident: [longer] })], longer).reason).toContain(`; ${long}… is loaded there`);
   });
 
   it('of an instance is with its candidate', () => {

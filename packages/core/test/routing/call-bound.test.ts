@@ -63,6 +63,7 @@ describe('the cost of an input', () => {
     ['{{ input.n }}', {}, 'input.n does not exist: input is an object without keys'],
     ['{{ 1 / input.n }}', { n: 0 }, 'a number is divided by 0'],
     ['{{ input.n * 1e308 }}', { n: 1e9 }, 'the result of * is too large for a number'],
+    ['{{ input.n |', { n: 1 }, '{{ is never closed: expected the name of a filter after |'],
   ])('of %s is a fault', (text, input, fault) => {
     expect(createCostOfInput(input)(text)).toEqual({ fault });
     expect(boundOf(input, { worst_case: text })).toEqual({ worstUsd: null, expectedUsd: null, fault });

@@ -22,12 +22,28 @@ function at(id: string): string {
   return `http://10.0.0.1/${id}`;
 }
 
+function aKey(length: number): RouteRequest {
+  const times = { warmMs: 10_000, loadMs: 0, leftMs: 0, pace: 1, usedAtMs: null };
+  const found = { key: 'k'.repeat(length), isResident: true, isListed: false, isLearnt: true, ...times };
+  return aRequest({ residency: new Map([['a', found]]) });
+}
+
 const reasons: [rule: string, Story, reason: string][] = [
   ['the preferred instance', { fleet: [anInstance('a')] }, `${at('a')} is free, local and idle`],
   [
     'the only one',
     { fleet: [paid] },
     `${at('paid')} has the best price and time (about 0.123 USD, done in about 1.0 s)`,
+  ],
+  [
+    'a key that is loaded',
+    { fleet: [anInstance('a')], request: aKey(40) },
+    `${at('a')} is free, local and idle; ${'k'.repeat(40)} is loaded there`,
+  ],
+  [
+    'a long key, which is shortened',
+    { fleet: [anInstance('a')], request: aKey(41) },
+    `${at('a')} is free, local and idle; ${'k'.repeat(40)}… is loaded there`,
   ],
   [
     'one that is better than the next',
