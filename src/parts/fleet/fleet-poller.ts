@@ -8,6 +8,7 @@ import type { CancelSignal } from '@capstan/core/cancellation';
 import { AppError } from '@capstan/core/errors/app-error';
 import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { createNameSuggester } from '@capstan/core/nearest-name';
+import { freeSlots } from '@capstan/core/routing/estimate';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Logger } from 'pino';
 import type { Db } from '../../db/connect.ts';
@@ -141,8 +142,8 @@ interface FleetPollerOptions {
   readonly logger: Logger;
 }
 
-function hasRoom({ state, max_concurrency, held, host_room }: InstanceSnapshot): boolean {
-  return isRoutable(state) && held < max_concurrency && host_room !== 0;
+function hasRoom(instance: InstanceSnapshot): boolean {
+  return isRoutable(instance.state) && freeSlots(instance) > 0;
 }
 
 /** Also wakes for slots that were free before: a slot that was used and released between two polls looks the same. */

@@ -5,7 +5,7 @@
  * take several slots keeps the free ones when it is its turn, so that smaller calls of others do not pass it for ever.
  */
 import type { LineRoute } from '../routing/call-line.ts';
-import { slotsOf } from '../routing/estimate.ts';
+import { freeSlots, slotsOf } from '../routing/estimate.ts';
 import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
 import type { InstanceSnapshot } from '../routing/types.ts';
 
@@ -31,10 +31,6 @@ function hostOf({ host, owner_project }: InstanceSnapshot): string | null {
 
 function hostsOf(instances: readonly InstanceSnapshot[]): ReadonlySet<string> {
   return new Set(instances.map(hostOf).filter((host) => host !== null));
-}
-
-function freeOf({ max_concurrency, held, host_room }: InstanceSnapshot): number {
-  return Math.max(0, Math.min(max_concurrency - held, host_room ?? Number.POSITIVE_INFINITY));
 }
 
 /** At most the slots that the host has. */
@@ -66,7 +62,7 @@ export class HostRooms {
       if (host === null || instance.host_room == null) return instance;
       const slots = slotsOf(instance);
       const room = Math.floor(instance.host_room - this.#takenByOthers(host, at) / takesOf(instance));
-      const free = Math.max(0, Math.min(freeOf(instance), room));
+      const free = Math.max(0, Math.min(freeSlots(instance), room));
       const { duration_ms } = instance;
       const sharers = Math.max(1, this.#sharers.get(host) ?? 1);
       const slower = duration_ms === null ? null : duration_ms * sharers;
@@ -86,11 +82,11 @@ export class HostRooms {
     line.called += calls;
     taken.clear();
     const alone = able.filter((instance) => hostOf(instance) === null);
-    let left = line.called - alone.reduce((sum, instance) => sum + freeOf(instance), 0);
+    let left = line.called - alone.reduce((sum, instance) => sum + freeSlots(instance), 0);
     for (const instance of able) {
       const host = hostOf(instance);
       if (host === null || left <= 0) continue;
-      const count = Math.min(left, freeOf(instance));
+      const count = Math.min(left, freeSlots(instance));
       taken.set(host, (taken.get(host) ?? 0) + count * takesOf(instance));
       left -= count;
     }

@@ -24,7 +24,7 @@ import {
   type StepSettings,
 } from '../definition/step-settings.ts';
 import { createCostOfInput } from '../money/cost-expressions.ts';
-import { enforcedTimeout, reservationOf } from '../routing/estimate.ts';
+import { enforcedTimeout, freeSlots, reservationOf } from '../routing/estimate.ts';
 import { explainChoice } from '../routing/explain.ts';
 import type { RouteConstraints } from '../routing/types.ts';
 import type { UnitEnd, UnitWaiting } from '../run/drive.ts';
@@ -255,9 +255,8 @@ function take(
   { request, choice, best, instance }: Chosen,
 ): ClaimedCall | ClaimRefusal {
   const { world, budget } = run;
-  const { held, max_concurrency, host_room } = best.instance;
-  const isFull = held >= max_concurrency || host_room === 0;
-  if (isFull || (best.tier === 0 && held > 0)) return { kind: 'full' };
+  const isFull = freeSlots(best.instance) === 0;
+  if (isFull || (best.tier === 0 && best.instance.held > 0)) return { kind: 'full' };
   const timeoutMs = enforcedTimeout(instance, request);
   const { reserved, risk } = reservationOf(instance, request, best.costUsd);
   const shortage = budget.reserve(reserved, risk);

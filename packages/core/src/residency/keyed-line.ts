@@ -5,7 +5,7 @@
  *   waited for 25 loads.
  */
 import { aheadOf, type LineRoute } from '../routing/call-line.ts';
-import { lineMs } from '../routing/estimate.ts';
+import { freeSlots, lineMs } from '../routing/estimate.ts';
 import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
 import { type KeyedFleet, ownMs, residencyOf } from './residency.ts';
@@ -48,10 +48,10 @@ class Seats {
     this.#fleet = fleet;
     this.#nowMs = nowMs;
     this.seats = fleet.instances.flatMap((instance) => {
-      const { max_concurrency, held, breaker_until_ms } = instance;
+      const { breaker_until_ms } = instance;
       const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
       if (isResting || excludeByRoute(instance, filter) !== null) return [];
-      return [{ instance, free: Math.max(0, max_concurrency - held), pending: 0 }];
+      return [{ instance, free: freeSlots(instance), pending: 0 }];
     });
   }
 
@@ -191,10 +191,7 @@ function callAhead<Member extends KeyedMember>(
   if (seats.hasFree) return;
   const instances = seats.seats.map(({ instance }) => instance);
   const short = instances.filter(({ duration_ms }) => duration_ms !== null && duration_ms <= shortMs);
-  const slots = instances.reduce(
-    (sum, { max_concurrency, held }) => sum + Math.max(0, max_concurrency - held),
-    0,
-  );
+  const slots = instances.reduce((sum, instance) => sum + freeSlots(instance), 0);
   let more = Math.floor(aheadOf(short)) - Math.max(0, called + chosen.size - slots);
   for (const member of waiting) {
     if (more <= 0) return;

@@ -11,6 +11,7 @@
 
 import { uncountedDelay } from '../call/retry.ts';
 import type { Priority } from '../contracts/primitives.ts';
+import { freeSlots } from './estimate.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from './types.ts';
 
@@ -88,7 +89,7 @@ export function countCallable(
     const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
     return !isResting && excludeByRoute(instance, filter) === null;
   });
-  const free = able.reduce((sum, { max_concurrency, held }) => sum + Math.max(0, max_concurrency - held), 0);
+  const free = able.reduce((sum, instance) => sum + freeSlots(instance), 0);
   return Math.max(0, free + Math.floor(aheadOf(able)) - called);
 }
 

@@ -15,7 +15,7 @@
  */
 import type { Verdict } from '../contracts/decision.ts';
 import type { Priority } from '../contracts/primitives.ts';
-import { expectedCost, expectedSuccess, expectedWait, keyedWait, lineMs } from './estimate.ts';
+import { expectedCost, expectedSuccess, expectedWait, freeSlots, keyedWait, lineMs } from './estimate.ts';
 import { createFilter, excludeInstance, neededUsd } from './filter.ts';
 import {
   isBehind,
@@ -68,7 +68,7 @@ function waitOn(
 ): number {
   const found = residency?.get(instance.instance_id);
   if (found === undefined) return expectedWait(instance, depth, priorMs);
-  const isFull = depth - instance.reported_extra >= instance.max_concurrency || instance.host_room === 0;
+  const isFull = freeSlots(instance, depth - instance.reported_extra) === 0;
   return keyedWait(instance, found, isFull ? waiting : null);
 }
 
@@ -148,7 +148,7 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const depth = held + instance.reported_extra;
     const tier = tierOf(instance, depth, request.trials);
     const place = placeOf(tier, failed?.get(instance.instance_id));
-    const isFull = held >= instance.max_concurrency || instance.host_room === 0;
+    const isFull = freeSlots(instance, held) === 0;
     const waitMs = waitOn(instance, depth, request);
     const isTranslated = protocol !== null && !speaks(instance, protocol);
     const timeUsd = (usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;

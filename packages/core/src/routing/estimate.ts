@@ -31,6 +31,18 @@ export function slotsOf({
   return host_calls == null ? max_concurrency : Math.min(max_concurrency, host_calls);
 }
 
+/** The slots that are free on it and on its host. @param held its own, as the caller knows them */
+export function freeSlots(
+  {
+    max_concurrency,
+    host_room,
+    held: known,
+  }: Pick<InstanceSnapshot, 'max_concurrency' | 'host_room' | 'held'>,
+  held = known,
+): number {
+  return Math.max(0, Math.min(max_concurrency - held, host_room ?? Number.POSITIVE_INFINITY));
+}
+
 /** Its calls, or as many of its slots as others on its host leave it not. */
 export function callsAhead(instance: InstanceSnapshot, depth: number): number {
   const { host_room } = instance;
