@@ -8,66 +8,70 @@ import { ProblemView } from '../shared/problem-view.tsx';
 
 /** Drains an instance, with a reason, or ends its drain. */
 export function DrainControls({ instance }: { readonly instance: Instance }): ReactElement | null {
+  const isDrained = instance.drain !== undefined;
+  if (!isDrained && (instance.state === 'deregistered' || instance.state === 'evicted')) return null;
+  return (
+    <DrainButtons what="instance" isDrained={isDrained} change={(wanted) => changeDrain(instance, wanted)}>
+      {instance.name} at <code className="break-words">{instance.endpoint}</code> gets no new calls. Its{' '}
+      {instance.in_flight} open calls continue. A restart does not end the drain; Undrain does.
+    </DrainButtons>
+  );
+}
+
+interface DrainButtonsProps {
+  readonly what: 'instance' | 'host';
+  readonly isDrained: boolean;
+  readonly change: (wanted: DrainChange) => Promise<unknown>;
+  /** What a drain changes. */
+  readonly children: ReactNode;
+}
+
+/** Drains, with a reason, or ends the drain. */
+export function DrainButtons({ what, isDrained, change, children }: DrainButtonsProps): ReactElement {
   const queries = useQueryClient();
   const [isOpen, setOpen] = useState(false);
-  const change = useMutation({
-    mutationFn: (wanted: DrainChange) => changeDrain(instance, wanted),
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: change,
     onSuccess: () => {
       setOpen(false);
-      return Promise.all([
-        queries.invalidateQueries({ queryKey: ['capability', instance.name] }),
-        queries.invalidateQueries({ queryKey: ['capabilities'] }),
-      ]);
+      const keys = [['hosts'], ['capability'], ['capabilities']];
+      return Promise.all(keys.map((queryKey) => queries.invalidateQueries({ queryKey })));
     },
   });
-  if (instance.drain !== undefined) {
+  if (isDrained) {
     return (
       <>
-        <Button disabled={change.isPending} onClick={() => change.mutate({ act: 'undrain' })}>
+        <Button disabled={isPending} onClick={() => mutate({ act: 'undrain' })}>
           Undrain
         </Button>
-        {change.error === null ? null : <ProblemView error={change.error} />}
+        {error === null ? null : <ProblemView error={error} />}
       </>
     );
   }
-  if (instance.state === 'deregistered' || instance.state === 'evicted') return null;
+  const dialog: DrainDialogProps = {
+    what,
+    children,
+    isPending,
+    error,
+    onDrain: (reason) => mutate({ act: 'drain', reason }),
+    onClose: () => setOpen(false),
+  };
   return (
     <>
       <Button onClick={() => setOpen(true)}>Drain …</Button>
-      {isOpen ? (
-        <DrainDialog
-          what="instance"
-          isPending={change.isPending}
-          error={change.error}
-          onDrain={(reason) => change.mutate({ act: 'drain', reason })}
-          onClose={() => setOpen(false)}
-        >
-          {instance.name} at <code className="break-words">{instance.endpoint}</code> gets no new calls. Its{' '}
-          {instance.in_flight} open calls continue. A restart does not end the drain; Undrain does.
-        </DrainDialog>
-      ) : null}
+      {isOpen ? <DrainDialog {...dialog} /> : null}
     </>
   );
 }
 
-interface DrainDialogProps {
-  readonly what: 'instance' | 'host';
-  /** What it changes. */
-  readonly children: ReactNode;
+interface DrainDialogProps extends Pick<DrainButtonsProps, 'what' | 'children'> {
   readonly isPending: boolean;
   readonly error: Error | null;
   readonly onDrain: (reason: string) => void;
   readonly onClose: () => void;
 }
 
-export function DrainDialog({
-  what,
-  children,
-  isPending,
-  error,
-  onDrain,
-  onClose,
-}: DrainDialogProps): ReactElement {
+function DrainDialog({ what, children, isPending, error, onDrain, onClose }: DrainDialogProps): ReactElement {
   const form = useId();
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();

@@ -1,12 +1,10 @@
 import type { Host } from '@capstan/core/contracts/host-list';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type ReactElement, useState } from 'react';
-import type { DrainChange } from '../../api/capabilities.ts';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactElement } from 'react';
 import { changeHostDrain, hostsQuery } from '../../api/hosts.ts';
-import { DrainDialog } from '../../fleet/drain-controls.tsx';
+import { DrainButtons } from '../../fleet/drain-controls.tsx';
 import { usePolling } from '../../live/live.tsx';
-import { Button, Panel, tableClass } from '../../shared/parts.tsx';
-import { ProblemView } from '../../shared/problem-view.tsx';
+import { Panel, tableClass } from '../../shared/parts.tsx';
 import { describeHostTrouble } from './model.ts';
 
 /** The hosts whose slots instances share; nothing without any. */
@@ -67,42 +65,15 @@ function HostLine({ host }: { readonly host: Host }): ReactElement {
 }
 
 function HostDrain({ host: { name, drain, held, instances } }: { readonly host: Host }): ReactElement {
-  const queries = useQueryClient();
-  const [isOpen, setOpen] = useState(false);
-  const change = useMutation({
-    mutationFn: (wanted: DrainChange) => changeHostDrain(name, wanted),
-    onSuccess: () => {
-      setOpen(false);
-      const keys = [['hosts'], ['capability'], ['capabilities']];
-      return Promise.all(keys.map((queryKey) => queries.invalidateQueries({ queryKey })));
-    },
-  });
-  if (drain !== undefined) {
-    return (
-      <>
-        <Button disabled={change.isPending} onClick={() => change.mutate({ act: 'undrain' })}>
-          Undrain
-        </Button>
-        {change.error === null ? null : <ProblemView error={change.error} />}
-      </>
-    );
-  }
   return (
-    <>
-      <Button onClick={() => setOpen(true)}>Drain …</Button>
-      {isOpen ? (
-        <DrainDialog
-          what="host"
-          isPending={change.isPending}
-          error={change.error}
-          onDrain={(reason) => change.mutate({ act: 'drain', reason })}
-          onClose={() => setOpen(false)}
-        >
-          The {instances.length} instances on <code className="break-words">{name}</code> get no new calls,
-          and neither do those that register on it later. Open calls hold {held} slots and continue. A restart
-          does not end the drain; Undrain does.
-        </DrainDialog>
-      ) : null}
-    </>
+    <DrainButtons
+      what="host"
+      isDrained={drain !== undefined}
+      change={(wanted) => changeHostDrain(name, wanted)}
+    >
+      The {instances.length} instances on <code className="break-words">{name}</code> get no new calls, and
+      neither do those that register on it later. Open calls hold {held} slots and continue. A restart does
+      not end the drain; Undrain does.
+    </DrainButtons>
   );
 }
