@@ -98,6 +98,8 @@ export interface CapstanClient {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<Answer<Body>>;
+  /** The body of a GET, which is asked again as the server wants when it is busy. @throws Error any other refusal */
+  read<Body>(path: string): Promise<Body>;
   /** Starts a run of a definition and returns it. */
   submit(steps: readonly object[], job?: object, extra?: object): Promise<Run>;
   /** Resolves to the run when it has ended. */
@@ -145,8 +147,17 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
     const isJson = response.headers.get('content-type')?.includes('json') === true;
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   };
+  const read: CapstanClient['read'] = async <Body>(path: string) => {
+    const { status, body } = await waitFor(`an answer of GET ${path}`, async () => {
+      const answer = await request<Body>('GET', path);
+      return answer.status === 503 ? undefined : answer;
+    });
+    if (status !== 200) throw new Error(`GET ${path}: ${status} ${JSON.stringify(body)}`);
+    return body;
+  };
   return {
     request,
+    read,
     submit: async (steps, job = {}, extra = {}) => {
       const definition = { pipeline: 'test', version: '1', steps, ...extra };
       const { status, body } = await request<Run>('POST', '/v1/runs', { definition, job });

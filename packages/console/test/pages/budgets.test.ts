@@ -45,7 +45,7 @@ test('a budget of a label is set, shown with its bar and removed, also on a phon
 });
 
 test('a budget of a key is picked by its name, shown with it, and edited where it is seen', async () => {
-  const { request, projectId } = visitors.studio.capstan;
+  const { request, read, projectId } = visitors.studio.capstan;
   const asked = { name: 'ads-team', scopes: ['capability:call'], projects: [projectId] };
   const { key_id } = (await request<Key>('POST', '/v1/keys', asked)).body;
   const opened = await visitors.visit();
@@ -66,8 +66,7 @@ test('a budget of a key is picked by its name, shown with it, and edited where i
   await dialog.getByLabel('Reported at').fill('62.5');
   await dialog.getByRole('button', { name: 'Set the limit' }).click();
   await row.getByText('$0 of $4.50 a day').waitFor();
-  const { body } = await request<{ readonly items: readonly ScopedBudget[] }>(
-    'GET',
+  const body = await read<{ readonly items: readonly ScopedBudget[] }>(
     `/v1/budgets/scoped?scope=key:${key_id}`,
   );
   expect(body.items).toMatchObject([{ scope: `key:${key_id}`, period: 'day', limit_usd: 4.5, soft: 0.625 }]);
@@ -98,10 +97,7 @@ test('any days by two groups are the numbers of the API, and lead to their calls
   await opened.go('/costs?period=day&by=label&label=team&and=capability');
   const row = page.getByRole('row', { name: /night, shift × join/ });
   await row.waitFor();
-  const { body } = await capstan.request<CostSeries>(
-    'GET',
-    '/v1/costs/series?period=day&by=label:team&and=capability',
-  );
+  const body = await capstan.read<CostSeries>('/v1/costs/series?period=day&by=label:team&and=capability');
   const told = body.series.find(({ name, and }) => name === 'night, shift' && and === 'join');
   expect(told).toMatchObject({ usd: 0.03, calls: 3 });
   expect(await row.getByRole('cell').allTextContents()).toEqual(

@@ -9,10 +9,7 @@ import { useStudio } from '../support/studio.ts';
 const visitors = useStudio();
 
 async function readCalls(search: string): Promise<readonly CallRecord[]> {
-  const { body } = await visitors.studio.capstan.request<{ items: CallRecord[] }>(
-    'GET',
-    `/v1/calls?${search}`,
-  );
+  const body = await visitors.studio.capstan.read<{ items: CallRecord[] }>(`/v1/calls?${search}`);
   return body.items;
 }
 

@@ -98,7 +98,7 @@ test('a review that is only looked at stays open; one that is written in is clai
   };
   const asked = await askQuestion(capstan, { schema, input: { summary: 'a long one' } });
   const { run: run_id, review: review_id } = asked;
-  const stateOf = async () => (await capstan.request<Review>('GET', `/v1/reviews/${review_id}`)).body.state;
+  const stateOf = async () => (await capstan.read<Review>(`/v1/reviews/${review_id}`)).state;
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/reviews/${review_id}`);
@@ -271,7 +271,7 @@ test('a decision that comes too late shows the person who was faster, and keeps 
   const { page } = opened;
   await opened.go(`/reviews/${review}`);
   await page.route('**/v1/reviews/*/decision', async (route) => {
-    const { body: asked } = await capstan.request<Review>('GET', `/v1/reviews/${review}`);
+    const asked = await capstan.read<Review>(`/v1/reviews/${review}`);
     await decideByApi(capstan, asked, { action: 'output', output: { published: 'faster' } });
     await route.continue();
   });

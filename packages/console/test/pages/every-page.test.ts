@@ -48,8 +48,7 @@ function listPages(decision: string): readonly (readonly [name: string, path: st
 
 /** Of a call of a run. */
 async function findDecision(): Promise<string> {
-  const { body } = await visitors.studio.capstan.request<{ items: { decision_id: string }[] }>(
-    'GET',
+  const body = await visitors.studio.capstan.read<{ items: { decision_id: string }[] }>(
     '/v1/calls?direct=false&outcome=succeeded&limit=1',
   );
   return String(body.items[0]?.decision_id);
@@ -119,7 +118,7 @@ test('a run that takes a day, with long names and large amounts, is drawn on a p
   await opened.go('/');
   await opened.page.evaluate(`localStorage.setItem('capstan.runs.columns', '["labels", "trigger"]')`);
   await opened.resizeTo(390);
-  const { body } = await visitors.studio.capstan.request<Run>('GET', `/v1/runs/${visitors.studio.waiting}`);
+  const body = await visitors.studio.capstan.read<Run>(`/v1/runs/${visitors.studio.waiting}`);
   await opened.page.clock.setFixedTime(Date.parse(body.started_at as string) + 86_370_000);
   for (const path of ['/', '/runs']) {
     await opened.walk(path);

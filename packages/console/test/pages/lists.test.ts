@@ -190,7 +190,7 @@ test('Home shows failed runs and those that are open the longest, and its runs f
   await page.getByRole('link', { name: /run …/ }).filter({ hasText: 'reel' }).first().waitFor();
   const health = await page.getByRole('list', { name: 'Health of pipelines' }).innerText();
   expect(health).toMatch(/reel[\s\S]*of \d+ runs?[\s\S]*next start/);
-  const { body } = await capstan.request<RunsHealth>('GET', '/v1/runs/health?last=10');
+  const body = await capstan.read<RunsHealth>('/v1/runs/health?last=10');
   const marks = body.items.find((item) => item.pipeline === 'reel')?.last ?? [];
   const group = page.getByRole('group', { name: /^Last runs of reel: / });
   expect(await group.getByRole('link').count()).toBe(marks.length);
@@ -234,7 +234,7 @@ test('a schedule is made with everything the API takes, after a look at its next
   await page.getByRole('button', { name: 'Create' }).click();
   const card = page.locator('section', { has: page.getByRole('heading', { name: 'leap-day' }) });
   await card.getByText('It has started no run yet.').waitFor();
-  const { body } = await capstan.request<{ items: Schedule[] }>('GET', '/v1/schedules');
+  const body = await capstan.read<{ items: Schedule[] }>('/v1/schedules');
   const made = body.items.find(({ name }) => name === 'leap-day');
   expect(made).toMatchObject({
     version: '1.0',
@@ -270,7 +270,7 @@ test('the fleet is a table, and a key is made of scopes that describe their righ
   await page.getByLabel('cost:read').check();
   await page.getByRole('button', { name: 'Create key' }).click();
   await page.getByText('you will not see it again').waitFor();
-  const { body } = await capstan.request<{ items: Key[] }>('GET', '/v1/keys?limit=200');
+  const body = await capstan.read<{ items: Key[] }>('/v1/keys?limit=200');
   const made = body.items.find(({ name }) => name === 'reader');
   expect(made?.scopes.toSorted()).toEqual(['cost:read', 'pipeline:read', 'run:read']);
   expect(made).toMatchObject({ requests_per_minute: 60, tokens_per_minute: null });
@@ -302,7 +302,7 @@ interface ComparedPage {
 }
 
 async function itemsOf<Item>(path: string): Promise<readonly Item[]> {
-  const { body } = await visitors.studio.capstan.request<{ items: Item[] } | Item[]>('GET', path);
+  const body = await visitors.studio.capstan.read<{ items: Item[] } | Item[]>(path);
   return Array.isArray(body) ? body : body.items;
 }
 
@@ -342,7 +342,7 @@ const compared: Readonly<Record<string, ComparedPage>> = {
     row: inMain,
     numbers: async () => {
       const path = '/v1/costs/series?period=last_30_days&by=key&bucket=day';
-      const { body } = await visitors.studio.capstan.request<CostSeries>('GET', path);
+      const body = await visitors.studio.capstan.read<CostSeries>(path);
       return (await itemsOf<Key>('/v1/keys?limit=200')).map(({ key_id, name }) => [
         ...[name, formatUsd(body.series.find((one) => one.name === key_id)?.usd ?? 0)],
       ]);

@@ -50,7 +50,7 @@ test('a budget that a child run has used up is raised in one step, from either r
   const step = { id: 'cover', pipeline: 'some-covers@1', input: { titles: ['a', 'b', 'c'] } };
   const { run_id: id } = await capstan.submit([step], {}, { pipeline: 'album', budget_ceiling_usd: 0.005 });
   const childId = await waitFor('the child run to wait for budget', async () => {
-    const { body } = await capstan.request<Run>('GET', `/v1/runs/${id}`);
+    const body = await capstan.read<Run>(`/v1/runs/${id}`);
     return body.awaiting?.includes('budget') ? body.steps[0]?.sub_run_id : undefined;
   });
   const opened = await visitors.visit();

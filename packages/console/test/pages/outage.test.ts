@@ -79,7 +79,7 @@ test('whose session has ended signs in again, and is back at the step and the ta
   await confirm.or(key).click();
   await key.fill(capstan.key);
   await setVisibility('visible');
-  expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
+  expect((await capstan.read<Run>(`/v1/runs/${id}`)).state).toBe('running');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('tab', { name: 'Money', selected: true }).waitFor();
   expect(page.url()).toBe(`${capstan.url}/ui${path}`);

@@ -8,7 +8,7 @@ const visitors = useStudio();
 
 test('a time is in the zone that the page names, exact on hover and when it is copied', async () => {
   const { capstan, done } = visitors.studio;
-  const { body: run } = await capstan.request<Run>('GET', `/v1/runs/${done}`);
+  const run = await capstan.read<Run>(`/v1/runs/${done}`);
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/runs/${done}`);

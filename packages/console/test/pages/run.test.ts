@@ -115,6 +115,7 @@ test('the rounds of a step are a list with their prices, and one of them is chos
   const rounds = page.getByRole('region', { name: 'Rounds of ask' });
   await rounds.getByText('3 rounds').waitFor();
   const lines = rounds.getByRole('listitem');
+  await lines.first().waitFor();
   expect(await lines.count()).toBe(3);
   expect(await lines.first().innerText()).toMatch(/^Round 3\s+succeeded\s+.*\$0\.01$/s);
   await lines.nth(1).getByRole('button').click();

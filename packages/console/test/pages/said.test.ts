@@ -101,7 +101,7 @@ test('the counts above a search are those of the runs that it finds', async () =
   const state = (name: RegExp) => page.getByRole('button', { name });
   const countRunning = async () => {
     const path = '/v1/runs/summary?awaiting=review&parent=none';
-    const { buckets } = (await capstan.request<RunsSummary>('GET', path)).body;
+    const { buckets } = await capstan.read<RunsSummary>(path);
     return buckets.reduce((sum, { by_state }) => sum + (by_state.running ?? 0), 0);
   };
   await opened.go('/runs');

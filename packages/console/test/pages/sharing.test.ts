@@ -25,8 +25,8 @@ async function aTenant(name: string): Promise<Tenant> {
 }
 
 async function sharesOf(name: string): Promise<SharedWith | undefined> {
-  const { request } = visitors.studio.capstan;
-  return (await request<CapabilityDetail>('GET', `/v1/capabilities/${name}`)).body.instances[0]?.shared_with;
+  const { read } = visitors.studio.capstan;
+  return (await read<CapabilityDetail>(`/v1/capabilities/${name}`)).instances[0]?.shared_with;
 }
 
 async function lend(name: string, shared_with: SharedWith): Promise<Instance> {
@@ -106,7 +106,7 @@ test('the pages of a project with which it is no longer shared lose it without a
 test('a host is drained with its instances by its dialog, and undrained again', async () => {
   const instance = await lend('on-a-host', []);
   const { endpoint } = instance;
-  const { request } = visitors.studio.capstan;
+  const { request, read } = visitors.studio.capstan;
   const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
   const cost_model = { type: 'free', rate_usd: 0 };
   const facts = { name: 'on-a-host', version: '1.0.0', tags: ['local'], cost_model, ...urls };
@@ -120,7 +120,7 @@ test('a host is drained with its instances by its dialog, and undrained again', 
   await page.getByLabel('Reason (optional)').fill('new driver');
   await page.getByRole('button', { name: 'Drain the host' }).click();
   await hosts.getByText(/No new calls: drained by .*: new driver/).waitFor();
-  const { body } = await request<CapabilityDetail>('GET', '/v1/capabilities/on-a-host');
+  const body = await read<CapabilityDetail>('/v1/capabilities/on-a-host');
   expect(body.instances[0]).toMatchObject({ state: 'draining', drain: { with_host: true } });
   await hosts.getByRole('button', { name: 'Undrain' }).click();
   await hosts.getByRole('button', { name: 'Drain …' }).waitFor();

@@ -65,7 +65,7 @@ test('a cancel asks first, shows the spent money, works by keys alone, and stays
   await page.getByRole('button', { name: 'Cancel …' }).click();
   await page.getByText('Spent so far: $0').waitFor();
   await page.getByRole('button', { name: 'Keep it running' }).click();
-  expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
+  expect((await capstan.read<Run>(`/v1/runs/${id}`)).state).toBe('running');
   const hands = withKeys(page);
   await hands.press(page.getByRole('button', { name: 'Cancel …' }));
   await hands.write(page.getByLabel('Reason (optional)'), 'wrong clip');

@@ -216,7 +216,7 @@ const conditions: Readonly<Record<string, string>> = {
 
 async function reach(run: string, kind: string): Promise<void> {
   await waitFor(`the condition ${kind} of run ${run}`, async () => {
-    const { body } = await visitors.studio.capstan.request<Run>('GET', `/v1/runs/${run}`);
+    const body = await visitors.studio.capstan.read<Run>(`/v1/runs/${run}`);
     return conditionOfRun(body).kind === kind ? body : undefined;
   });
 }

@@ -143,7 +143,7 @@ test('to raise the budget of a label', async () => {
 });
 
 test('to revoke a key', async () => {
-  const { request, projectId } = visitors.studio.capstan;
+  const { request, read, projectId } = visitors.studio.capstan;
   const { body } = await request<Key>('POST', '/v1/keys', {
     name: 'left behind',
     scopes: ['run:read'],
@@ -159,7 +159,7 @@ test('to revoke a key', async () => {
       .first()
       .waitFor();
   });
-  const keys = (await request<{ readonly items: readonly Key[] }>('GET', '/v1/keys?limit=200')).body.items;
+  const keys = (await read<{ readonly items: readonly Key[] }>('/v1/keys?limit=200')).items;
   expect(keys.find(({ key_id }) => key_id === body.key_id)?.revoked_at ?? null).not.toBeNull();
 });
 

@@ -201,8 +201,8 @@ test.runIf(isLong)('another project sees nothing of the first', async () => {
 });
 
 test.runIf(isLong)('the page of a revoked key ends within five seconds', async () => {
-  const { request } = visitors.studio.capstan;
-  const { body: session } = await request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
+  const { request, read } = visitors.studio.capstan;
+  const session = await read<{ items: { project_id: string }[] }>('/v1/projects');
   const projects = session.items.slice(0, 1).map(({ project_id }) => project_id);
   const { body } = await request<{ key_id: string; key: string }>('POST', '/v1/keys', {
     name: 'guest',

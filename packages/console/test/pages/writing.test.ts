@@ -228,7 +228,7 @@ async function playToEnd(film: Locator): Promise<void> {
 test.runIf(isLong)(
   'a film of this machine is uploaded where a run asks for one, and plays in what the run gives',
   async () => {
-    const { request } = visitors.studio.capstan;
+    const { request, read } = visitors.studio.capstan;
     await request('POST', '/v1/pipelines', withFile, { 'content-type': 'application/yaml' });
     const opened = await visitors.visit();
     const { page } = opened;
@@ -241,8 +241,8 @@ test.runIf(isLong)(
     await page.getByText(/^[\d.]+ kB, video\/mp4$/).waitFor();
     await page.getByRole('button', { name: 'Start run' }).click();
     await opened.arrive(/\/ui\/runs\/run_/);
-    const { body: run } = await request<Run>('GET', `/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
-    const { body } = await request<Job>('GET', `/v1/jobs/${run.job_id}`);
+    const run = await read<Run>(`/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
+    const body = await read<Job>(`/v1/jobs/${run.job_id}`);
     expect(body.job.clip).toMatch(/^media:\/\/job_[\w-]+\/my-clip\.mp4$/);
     await visitors.studio.capstan.ended(run.run_id);
     const statuses = listenForMedia(page);
@@ -309,7 +309,7 @@ test('a hook is made, with faults at their fields and its secret shown once, the
   await opened.resizeTo(390);
   expect(await opened.axe()).toEqual([]);
   await form.getByLabel('Filter').fill('body.paid');
-  expect(await form.getByRole('alert').count()).toBe(1);
+  await expect.poll(() => form.getByRole('alert').count()).toBe(1);
   await form.getByLabel('Job').fill('{"clips": "{{ body.clips }}"}');
   await form.getByRole('button', { name: 'Create hook' }).click();
   await page.getByText('you will not see it again').waitFor();

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, type ReactElement, useId, useRef, useState } from 'react';
 import { itemsQuery } from '../../../api/runs.ts';
 import { describeItems } from '../../../graph/node-model.ts';
-import { ProblemView } from '../../../shared/problem-view.tsx';
+import { QueryView } from '../../../shared/query-view.tsx';
 import { lookOf, toneFill } from '../../../shared/state.ts';
 import { type ItemCell, moveInGrid, toCells } from './item-grid-model.ts';
 
@@ -27,7 +27,7 @@ export function ItemGrid({ run, stepId, items, item, onChoose }: ItemGridProps):
   const [isFailedOnly, setFailedOnly] = useState(false);
   const { cells, failed, all } = toCells(items, query.data ?? []);
   const shown = isFailedOnly ? cells.filter(({ isFailed }) => isFailed) : cells;
-  const chosen = cells.find((cell) => cell.item === item);
+  const chosen = query.data === undefined ? undefined : cells.find((cell) => cell.item === item);
   return (
     <section aria-label={`Items of ${stepId}`} className="mb-3 text-sm">
       <div className="mb-1.5 flex flex-wrap items-center gap-x-4 gap-y-1 text-muted">
@@ -44,8 +44,9 @@ export function ItemGrid({ run, stepId, items, item, onChoose }: ItemGridProps):
           </span>
         ) : null}
       </div>
-      {query.error === null ? null : <ProblemView error={query.error} />}
-      <Cells stepId={stepId} cells={shown} item={item} onChoose={onChoose} />
+      <QueryView query={query}>
+        {() => <Cells stepId={stepId} cells={shown} item={item} onChoose={onChoose} />}
+      </QueryView>
       {item === undefined ? (
         <p className="mt-1 text-xs text-muted">
           All items. Choose one to see its input, attempts and decision.

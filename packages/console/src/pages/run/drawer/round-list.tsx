@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { itemsQuery } from '../../../api/runs.ts';
 import { describeRounds } from '../../../graph/node-model.ts';
-import { ProblemView } from '../../../shared/problem-view.tsx';
+import { QueryView } from '../../../shared/query-view.tsx';
 import { type ShownRound, toRounds } from './round-list-model.ts';
 
 export interface RoundListProps {
@@ -23,7 +23,6 @@ export function RoundList({ run, step, item, onChoose }: RoundListProps): ReactE
     ...itemsQuery(run.run_id, step.id),
     refetchInterval: run.finished_at === null ? readEveryMs : false,
   });
-  const rows = toRounds(items, query.data ?? []);
   return (
     <section aria-label={`Rounds of ${step.id}`} className="mb-3 text-sm">
       <div className="mb-1.5 flex flex-wrap items-center gap-x-4 text-muted">
@@ -34,14 +33,17 @@ export function RoundList({ run, step, item, onChoose }: RoundListProps): ReactE
           </button>
         )}
       </div>
-      {query.error === null ? null : <ProblemView error={query.error} />}
-      <ul className="scrolls max-h-40 rounded-md border border-line">
-        {rows.map((row) => (
-          <li key={row.item}>
-            <RoundLine row={row} isChosen={row.item === item} onChoose={() => onChoose(row.item)} />
-          </li>
-        ))}
-      </ul>
+      <QueryView query={query}>
+        {(known) => (
+          <ul className="scrolls max-h-40 rounded-md border border-line">
+            {toRounds(items, known).map((row) => (
+              <li key={row.item}>
+                <RoundLine row={row} isChosen={row.item === item} onChoose={() => onChoose(row.item)} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </QueryView>
     </section>
   );
 }
