@@ -2,16 +2,14 @@
 import type { Live } from './live.ts';
 import { type Played, percentile } from './simulate.ts';
 
-type Row = Omit<Played, 'worstModelS'>;
-
-function p95({ waits }: Row): number {
+function p95({ waits }: Played): number {
   return percentile(waits, 0.95);
 }
 
 /** Of the 95th percentile of waiting, beside the blind choice. */
 const mostWaiting = { 32: 0.2, 16: 0.5 } as const;
 
-function ofPair(name: string, row: Row, blind: Row): string[] {
+function ofPair(name: string, row: Played, blind: Played): string[] {
   const { instances, reports } = row.setting;
   if (reports === 'wrong') return p95(row) > 1.05 * p95(blind) ? [`${name}: no worse than blind`] : [];
   const most = mostWaiting[instances as keyof typeof mostWaiting];
@@ -28,26 +26,29 @@ function starved(name: string, row: Played, blind: Played): string[] {
   return row.worstModelS > blind.worstModelS * 1.6 ? [`${name}: a model starves`] : [];
 }
 
-function nameOf({ setting }: Row): string {
+function nameOf({ setting }: Played): string {
   return `${setting.instances} instances, load ${setting.load}, ${setting.choice}, reports ${setting.reports}`;
+}
+
+function findMissed(rows: readonly Played[], part: string): string[] {
+  return rows.flatMap((row) => {
+    const { instances } = row.setting;
+    const isBlind = ({ setting }: Played): boolean =>
+      setting.choice === 'blind' && setting.instances === instances;
+    const blind = rows.find(isBlind);
+    if (blind === undefined || blind === row) return [];
+    const name = `${nameOf(row)}, ${part}`;
+    return [...ofPair(name, row, blind), ...starved(name, row, blind)];
+  });
 }
 
 /** @returns a line for each bar that is missed. @param rows several seeds of each setting are one row */
 export function findMissedBars(rows: readonly Played[], live: readonly Live[]): string[] {
-  const blindOf = <One extends Row>(all: readonly One[], { setting }: Row): One | undefined =>
-    all.find((one) => one.setting.choice === 'blind' && one.setting.instances === setting.instances);
   return [
-    ...rows.flatMap((row) => {
-      const blind = blindOf(rows, row);
-      if (blind === undefined || blind === row) return [];
-      return [...ofPair(nameOf(row), row, blind), ...starved(nameOf(row), row, blind)];
-    }),
-    ...live.flatMap((row) => {
-      const blind = blindOf(live, row);
-      const twice = row.twice === 0 ? [] : [`${nameOf(row)}, live: ${row.twice} calls on a box that had one`];
-      return blind === undefined || blind === row
-        ? twice
-        : [...twice, ...ofPair(`${nameOf(row)}, live`, row, blind)];
-    }),
+    ...findMissed(rows, 'simulated'),
+    ...findMissed(live, 'live'),
+    ...live
+      .filter(({ twice }) => twice > 0)
+      .map((row) => `${nameOf(row)}, live: ${row.twice} calls on a box that had one`),
   ];
 }

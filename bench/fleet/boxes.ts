@@ -17,13 +17,19 @@ export interface BoxRequest {
   readonly loadMs: number;
 }
 
+interface SeenCall {
+  readonly isCold: boolean;
+  /** When its work began, after the load, on the monotonic clock. */
+  readonly beganAtMs: number;
+  /** Of the box, for its load and its work. */
+  readonly busyMs: number;
+}
+
 interface Seen {
-  cold: number;
   /** Calls that found another one on their box. */
   twice: number;
-  busyMs: number;
-  /** When the work of each request began, by its number. */
-  readonly began: Map<number, number>;
+  /** By the number of the request. */
+  readonly calls: Map<number, SeenCall>;
 }
 
 export interface BoxCapability {
@@ -57,14 +63,13 @@ class Box {
     const seen = this.#seen;
     const isCold = this.#loaded !== model;
     this.#open += 1;
-    if (isCold) seen.cold += 1;
     if (this.#open > 1) seen.twice += 1;
     this.#loaded = model;
-    const beganAtMs = performance.now();
+    const takenAtMs = performance.now();
     if (isCold) await pause(loadMs);
-    seen.began.set(number, performance.now());
+    const beganAtMs = performance.now();
     await pause(workMs);
-    seen.busyMs += performance.now() - beganAtMs;
+    seen.calls.set(number, { isCold, beganAtMs, busyMs: performance.now() - takenAtMs });
     this.#open -= 1;
     return { ok: true, output: { cold: isCold } };
   }
@@ -98,7 +103,7 @@ async function serve(box: Box, { name, affinity }: BoxCapability): Promise<Serve
 
 /** @param capabilities of each box */
 export async function startBoxes(count: number, capabilities: readonly BoxCapability[]): Promise<Boxes> {
-  const seen: Seen = { cold: 0, twice: 0, busyMs: 0, began: new Map() };
+  const seen: Seen = { twice: 0, calls: new Map() };
   const boxes = await Promise.all(
     Array.from({ length: count }, () => {
       const box = new Box(seen);

@@ -4,7 +4,7 @@ import { request } from '../router/register.ts';
 import type { CapstanServer } from '../router/systems.ts';
 import { createRandom } from '../shared/random.ts';
 import { type BoxCapability, type BoxRequest, startBoxes } from './boxes.ts';
-import type { Played, Setting } from './simulate.ts';
+import { findWorstModel, type Played, type Setting } from './simulate.ts';
 import type { Trace } from './trace.ts';
 
 export interface LiveSetting extends Setting {
@@ -12,9 +12,11 @@ export interface LiveSetting extends Setting {
   readonly speed: number;
   /** Of each box; several share the one slot of its host. */
   readonly capabilities: number;
+  /** The first requests, which find an empty fleet and do not count. */
+  readonly warmUp: number;
 }
 
-export interface Live extends Omit<Played, 'worstModelS' | 'setting'> {
+export interface Live extends Omit<Played, 'setting'> {
   readonly setting: LiveSetting;
   /** Calls that found another one on their box. */
   readonly twice: number;
@@ -73,11 +75,12 @@ export async function playLive(
   { requests, loads }: Trace,
   setting: LiveSetting,
 ): Promise<Live> {
-  const { instances, load, seed, speed } = setting;
+  const { instances, load, seed, speed, warmUp } = setting;
   const names = namesOf(setting);
   const boxes = await startBoxes(instances, names);
   await register({ server, names }, boxes.endpoints);
-  const { exponential, uniform } = createRandom(seed);
+  const { exponential } = createRandom(seed); // arrivals as in the simulation
+  const { uniform } = createRandom(seed + 1);
   const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
   const gapMs = (1_000 * meanS) / (instances * load * speed);
   const askedAt = new Map<number, number>();
@@ -94,11 +97,18 @@ export async function playLive(
   }
   await Promise.all(starting);
   const { seen } = boxes;
-  while (seen.began.size < requests.length) await pause(200);
+  while (seen.calls.size < requests.length) await pause(200);
   boxes.close();
-  const waits = [...seen.began].map(
-    ([number, beganAt]) => ((beganAt - (askedAt.get(number) ?? 0)) * speed) / 1_000,
-  );
-  const { cold, twice, busyMs } = seen;
-  return { setting, waits, cold: cold / requests.length, busyS: (busyMs * speed) / 1_000, twice };
+  const counted = [...seen.calls].filter(([number]) => number >= warmUp);
+  const toTraceS = (ms: number): number => (ms * speed) / 1_000;
+  const waits = counted.map(([number, { beganAtMs }]) => toTraceS(beganAtMs - (askedAt.get(number) ?? 0)));
+  const modelOf = (at: number): string => requests[counted[at]?.[0] ?? 0]?.model ?? '';
+  return {
+    setting,
+    waits,
+    worstModelS: findWorstModel(waits, modelOf),
+    cold: counted.filter(([, { isCold }]) => isCold).length / counted.length,
+    busyS: toTraceS(counted.reduce((sum, [, { busyMs }]) => sum + busyMs, 0)),
+    twice: seen.twice,
+  };
 }

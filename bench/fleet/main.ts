@@ -1,10 +1,10 @@
 /**
  * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
- * [--seeds N] [--speed N] [--only simulated,live] [--sizes 32,16] [--hours 1]`. Requests for image models arrive at random
- * in the order of a trace, on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each: the whole trace
- * through the choice and the lines of the router in virtual time, and an hour of it, sped up, as runs of a real server and
- * worker on boxes that load. Without files, requests are drawn from distributions that were fitted to a public trace. Exit
- * code 1 when a bar is missed.
+ * [--seeds N] [--speed N] [--only simulated,live] [--sizes 32,16] [--skip 0] [--warm-up 0] [--hours 1]`. Requests for image
+ * models arrive at random in the order of a trace, on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model
+ * each: the whole trace through the choice and the lines of the router in virtual time, and an hour of it, sped up, as runs
+ * of a real server and worker on boxes that load. Without files, requests are drawn from distributions that were fitted to
+ * a public trace. Exit code 1 when a bar is missed.
  */
 import { parseArgs } from 'node:util';
 import { describeWorker } from '../../src/dev/service-processes.ts';
@@ -25,6 +25,9 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: 'simulated,live' },
     sizes: { type: 'string', default: '32,16' },
     hours: { type: 'string', default: '1' },
+    /** Hours of the trace, of the part that is played live: left out before it, and at its begin where they do not count. */
+    skip: { type: 'string', default: '0' },
+    'warm-up': { type: 'string', default: '0' },
   },
 });
 const parts: ReadonlySet<string> = new Set(options.only.split(','));
@@ -43,10 +46,7 @@ const choices: readonly { readonly choice: Setting['choice']; readonly reports: 
 const columns =
   'part | instances | load | choice | reports | cold | waiting, s: median | 95 of 100 | longest | longest 95 of 100 of a model | busy, h | twice';
 
-function show(
-  part: string,
-  row: Omit<Played, 'worstModelS'> & Partial<Pick<Played, 'worstModelS'> & Pick<Live, 'twice'>>,
-): string {
+function show(part: string, row: Played & Partial<Pick<Live, 'twice'>>): string {
   const { instances, load, choice, reports } = row.setting;
   const seconds = (part: number): string => percentile(row.waits, part).toFixed(0);
   return [
@@ -59,7 +59,7 @@ function show(
     seconds(0.5),
     seconds(0.95),
     seconds(1),
-    row.worstModelS?.toFixed(0) ?? '',
+    row.worstModelS.toFixed(0),
     (row.busyS / 3_600).toFixed(1),
     String(row.twice ?? ''),
   ].join(' | ');
@@ -109,7 +109,10 @@ async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]
   };
   for (const { instances, load } of fleets) {
     const meanS = requests.reduce((sum, { workS }) => sum + workS, 0) / requests.length;
-    const hour = requests.slice(0, Math.round((Number(options.hours) * 3_600 * instances * load) / meanS));
+    const inHours = (hours: string): number => Math.round((Number(hours) * 3_600 * instances * load) / meanS);
+    const warmUp = inHours(options['warm-up']);
+    const first = inHours(options.skip);
+    const part = { requests: requests.slice(first, first + warmUp + inHours(options.hours)), loads };
     for (const choice of ['blind', 'resident'] as const) {
       const setting: LiveSetting = {
         instances,
@@ -119,12 +122,13 @@ async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]
         seed: 1,
         speed,
         capabilities: 1,
+        warmUp,
       };
-      await play({ requests: hour, loads }, setting);
+      await play(part, setting);
     }
   }
   const shared = { instances: 8, load: 0.7, choice: 'blind', reports: 'none', seed: 1, speed } as const;
-  await play({ requests: requests.slice(0, 400), loads }, { ...shared, capabilities: 2 });
+  await play({ requests: requests.slice(0, 400), loads }, { ...shared, capabilities: 2, warmUp: 0 });
   return rows;
 }
 

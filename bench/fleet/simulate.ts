@@ -137,8 +137,8 @@ class Simulation {
   readonly #random: () => number;
   readonly #loads: readonly number[];
   readonly #ends: Call[] = [];
+  /** By the number of the request. */
   readonly waits: number[] = [];
-  readonly waitsOf = new Map<string, number[]>();
   #line: Request[] = [];
   #nowMs = 0;
   cold = 0;
@@ -224,9 +224,7 @@ class Simulation {
     instance.busy_since_ms = this.#nowMs;
     instance.resident = serveKey(instance.resident ?? [], model, 1);
     if (isCold) this.cold += 1;
-    const waitS = (this.#nowMs - atMs + loadMs) / 1_000;
-    this.waits.push(waitS);
-    this.waitsOf.set(model, [...(this.waitsOf.get(model) ?? []), waitS]);
+    this.waits[request.number] = (this.#nowMs - atMs + loadMs) / 1_000;
     const tookMs = workMs + loadMs;
     this.busyMs += tookMs;
     this.#schedule({ request, instance, residency, tookMs, endsAtMs: this.#nowMs + tookMs });
@@ -269,6 +267,18 @@ export function percentile(values: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 }
 
+/** @returns the 95th percentile of the model that waited the longest, of those with 20 requests @param modelOf by index */
+export function findWorstModel(waits: readonly number[], modelOf: (at: number) => string): number {
+  const byModel = new Map<string, number[]>();
+  for (const [at, wait] of waits.entries()) {
+    const own = byModel.get(modelOf(at)) ?? [];
+    own.push(wait);
+    byModel.set(modelOf(at), own);
+  }
+  const known = [...byModel.values()].filter((own) => own.length >= 20);
+  return Math.max(0, ...known.map((own) => percentile(own, 0.95)));
+}
+
 /** Requests arrive at random, in the order of the trace. */
 export function simulate({ requests, loads }: Trace, setting: Setting): Played {
   const simulation = new Simulation(setting, loads);
@@ -282,8 +292,7 @@ export function simulate({ requests, loads }: Trace, setting: Setting): Played {
     simulation.arrive({ number, atMs, model, workMs: 1_000 * workS, ...rest });
   }
   simulation.runUntil(Number.POSITIVE_INFINITY);
-  const { waits, waitsOf, cold, busyMs } = simulation;
-  const known = [...waitsOf.values()].filter((own) => own.length >= 20);
-  const worstModelS = Math.max(0, ...known.map((own) => percentile(own, 0.95)));
+  const { waits, cold, busyMs } = simulation;
+  const worstModelS = findWorstModel(waits, (at) => requests[at]?.model ?? '');
   return { setting, waits, cold: cold / waits.length, busyS: busyMs / 1_000, worstModelS };
 }
