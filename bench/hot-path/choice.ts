@@ -49,6 +49,8 @@ function createInstance(random: Random, at: number): Loaded {
     breaker_until_ms: null,
     settle: 'computed',
     is_local: isFree,
+    host_room: null,
+    host_calls: null,
   };
 }
 

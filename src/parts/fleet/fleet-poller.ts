@@ -143,7 +143,7 @@ interface FleetPollerOptions {
 }
 
 function hasRoom(instance: InstanceSnapshot): boolean {
-  return isRoutable(instance.state) && freeSlots(instance) > 0;
+  return isRoutable(instance.state) && freeSlots(instance, instance.held) > 0;
 }
 
 /** Also wakes for slots that were free before: a slot that was used and released between two polls looks the same. */

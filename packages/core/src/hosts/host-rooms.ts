@@ -62,7 +62,7 @@ export class HostRooms {
       if (host === null || instance.host_room == null) return instance;
       const slots = slotsOf(instance);
       const room = Math.floor(instance.host_room - this.#takenByOthers(host, at) / takesOf(instance));
-      const free = Math.max(0, Math.min(freeSlots(instance), room));
+      const free = Math.max(0, Math.min(freeSlots(instance, instance.held), room));
       const { duration_ms } = instance;
       const sharers = Math.max(1, this.#sharers.get(host) ?? 1);
       const slower = duration_ms === null ? null : duration_ms * sharers;
@@ -82,11 +82,11 @@ export class HostRooms {
     line.called += calls;
     taken.clear();
     const alone = able.filter((instance) => hostOf(instance) === null);
-    let left = line.called - alone.reduce((sum, instance) => sum + freeSlots(instance), 0);
+    let left = line.called - alone.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
     for (const instance of able) {
       const host = hostOf(instance);
       if (host === null || left <= 0) continue;
-      const count = Math.min(left, freeSlots(instance));
+      const count = Math.min(left, freeSlots(instance, instance.held));
       taken.set(host, (taken.get(host) ?? 0) + count * takesOf(instance));
       left -= count;
     }

@@ -255,8 +255,9 @@ function take(
   { request, choice, best, instance }: Chosen,
 ): ClaimedCall | ClaimRefusal {
   const { world, budget } = run;
-  const isFull = freeSlots(best.instance) === 0;
-  if (isFull || (best.tier === 0 && best.instance.held > 0)) return { kind: 'full' };
+  const { held } = best.instance;
+  const isFull = freeSlots(best.instance, held) === 0;
+  if (isFull || (best.tier === 0 && held > 0)) return { kind: 'full' };
   const timeoutMs = enforcedTimeout(instance, request);
   const { reserved, risk } = reservationOf(instance, request, best.costUsd);
   const shortage = budget.reserve(reserved, risk);

@@ -51,7 +51,7 @@ class Seats {
       const { breaker_until_ms } = instance;
       const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
       if (isResting || excludeByRoute(instance, filter) !== null) return [];
-      return [{ instance, free: freeSlots(instance), pending: 0 }];
+      return [{ instance, free: freeSlots(instance, instance.held), pending: 0 }];
     });
   }
 
@@ -191,7 +191,7 @@ function callAhead<Member extends KeyedMember>(
   if (seats.hasFree) return;
   const instances = seats.seats.map(({ instance }) => instance);
   const short = instances.filter(({ duration_ms }) => duration_ms !== null && duration_ms <= shortMs);
-  const slots = instances.reduce((sum, instance) => sum + freeSlots(instance), 0);
+  const slots = instances.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
   let more = Math.floor(aheadOf(short)) - Math.max(0, called + chosen.size - slots);
   for (const member of waiting) {
     if (more <= 0) return;

@@ -89,7 +89,7 @@ export function countCallable(
     const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
     return !isResting && excludeByRoute(instance, filter) === null;
   });
-  const free = able.reduce((sum, instance) => sum + freeSlots(instance), 0);
+  const free = able.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
   return Math.max(0, free + Math.floor(aheadOf(able)) - called);
 }
 

@@ -31,6 +31,7 @@ import {
   type Choice,
   type InstanceSnapshot,
   type RankedInstance,
+  type Residency,
   type RouteRequest,
   speaks,
 } from './types.ts';
@@ -51,25 +52,13 @@ function fullFactor({ waiting = 0 }: RouteRequest): number {
   return 2 + waiting;
 }
 
-/** R8 */
+/** R8: where all slots are held. */
 function isWorthWaiting(
   instance: InstanceSnapshot,
-  { residency, waiting = 0, patienceMs = Number.POSITIVE_INFINITY }: RouteRequest,
+  found: Residency,
+  { waiting = 0, patienceMs = Number.POSITIVE_INFINITY }: RouteRequest,
 ): boolean {
-  const found = residency?.get(instance.instance_id);
-  return found?.isResident === true && lineMs(instance, found, waiting) <= patienceMs;
-}
-
-/** Expected time until the call would end there. */
-function waitOn(
-  instance: InstanceSnapshot,
-  depth: number,
-  { residency, waiting = 0, priorMs }: RouteRequest,
-): number {
-  const found = residency?.get(instance.instance_id);
-  if (found === undefined) return expectedWait(instance, depth, priorMs);
-  const isFull = freeSlots(instance, depth - instance.reported_extra) === 0;
-  return keyedWait(instance, found, isFull ? waiting : null);
+  return found.isResident && lineMs(instance, found, waiting) <= patienceMs;
 }
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -132,6 +121,8 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
   const protocol = request.protocol?.name ?? null;
   const busy = request.busy.size === 0 ? null : request.busy;
   const failed = request.failedBefore?.size ? request.failedBefore : null;
+  const residency = request.residency ?? null;
+  const { priorMs, waiting = 0 } = request;
   const filter = createFilter(request);
   const usdPerSecond = waitingUsdPerSecond[request.priority];
   const ifFull = fullFactor(request);
@@ -148,17 +139,31 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const depth = held + instance.reported_extra;
     const tier = tierOf(instance, depth, request.trials);
     const place = placeOf(tier, failed?.get(instance.instance_id));
+    const found = residency?.get(instance.instance_id);
     const isFull = freeSlots(instance, held) === 0;
-    const waitMs = waitOn(instance, depth, request);
+    const waitMs =
+      found === undefined
+        ? expectedWait(instance, depth, priorMs)
+        : keyedWait(instance, found, isFull ? waiting : null);
     const isTranslated = protocol !== null && !speaks(instance, protocol);
     const timeUsd = (usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
     const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
-    const score = isFull && !isWorthWaiting(instance, request) ? priceUsd * ifFull : priceUsd;
+    const isLate = isFull && (found === undefined || !isWorthWaiting(instance, found, request));
+    const score = isLate ? priceUsd * ifFull : priceUsd;
     draft.possible++;
     if (isFull) draft.full++;
     if (!isBehind(ranking, place, score)) {
-      const residency = request.residency?.get(instance.instance_id);
-      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull, isTranslated, residency });
+      offer(ranking, {
+        instance,
+        tier,
+        place,
+        costUsd,
+        waitMs,
+        score,
+        isFull,
+        isTranslated,
+        residency: found,
+      });
     }
   }
   const tie = settleTie(ranking, seed);

@@ -33,14 +33,12 @@ export function slotsOf({
 
 /** The slots that are free on it and on its host. @param held its own, as the caller knows them */
 export function freeSlots(
-  {
-    max_concurrency,
-    host_room,
-    held: known,
-  }: Pick<InstanceSnapshot, 'max_concurrency' | 'host_room' | 'held'>,
-  held = known,
+  { max_concurrency, host_room }: Pick<InstanceSnapshot, 'max_concurrency' | 'host_room'>,
+  held: number,
 ): number {
-  return Math.max(0, Math.min(max_concurrency - held, host_room ?? Number.POSITIVE_INFINITY));
+  const own = max_concurrency - held;
+  const free = host_room == null || host_room > own ? own : host_room;
+  return free > 0 ? free : 0;
 }
 
 /** Its calls, or as many of its slots as others on its host leave it not. */
@@ -52,7 +50,9 @@ export function callsAhead(instance: InstanceSnapshot, depth: number): number {
 /** Time until a call that joins `depth` others now would end. */
 export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs: number): number {
   const durationMs = instance.duration_ms ?? priorMs;
-  return durationMs * (1 + Math.floor(callsAhead(instance, depth) / slotsOf(instance)));
+  const slots = slotsOf(instance);
+  const ahead = callsAhead(instance, depth);
+  return ahead < slots ? durationMs : durationMs * (1 + Math.floor(ahead / slots));
 }
 
 /** Time until one of its slots is free for a call behind the waiting ones. Calls of others on its host end as its own do. */
@@ -79,35 +79,28 @@ export function longCallMs(durationMs: number, deviationMs: number | null): numb
 /** Expected cost, USD: by the input where the instance declares it, else by its rate. */
 export function expectedCost(
   instance: InstanceSnapshot,
-  { priorMs, bounds, residency }: Pick<RouteRequest, 'priorMs' | 'bounds' | 'residency'>,
+  request: Pick<RouteRequest, 'priorMs' | 'bounds' | 'residency'>,
 ): number {
-  const usual = usualCost(instance, priorMs, residency?.get(instance.instance_id));
-  const bound = bounds?.get(instance.instance_id);
+  const usual = usualCost(instance, request);
+  const bound = request.bounds?.get(instance.instance_id);
   if (bound === undefined) return usual;
   const most = instance.cost_type === 'per_call' ? instance.rate_usd : Number.POSITIVE_INFINITY;
   return Math.min(bound.expectedUsd ?? usual, bound.worstUsd ?? most, most);
 }
 
+type UsualTimes = Pick<RouteRequest, 'priorMs' | 'residency'>;
+
 /** A rate per second is charged for a long call, so that luck is not rewarded. */
-function usualCost(instance: InstanceSnapshot, priorMs: number, residency: Residency | undefined): number {
-  switch (instance.cost_type) {
-    case 'free':
-      return 0;
-    case 'per_call':
-      return instance.rate_usd;
-    case 'per_second':
-      return (
-        (instance.rate_usd * longCallMs(usualMs(instance, priorMs, residency), instance.deviation_ms)) / 1_000
-      );
-  }
+function usualCost(instance: InstanceSnapshot, times: UsualTimes): number {
+  const { cost_type, rate_usd, deviation_ms } = instance;
+  if (cost_type === 'free') return 0;
+  if (cost_type === 'per_call') return rate_usd;
+  return (rate_usd * longCallMs(usualMs(instance, times), deviation_ms)) / 1_000;
 }
 
-function usualMs(
-  { duration_ms }: InstanceSnapshot,
-  priorMs: number,
-  residency: Residency | undefined,
-): number {
-  return residency === undefined ? (duration_ms ?? priorMs) : ownMs(residency);
+function usualMs({ instance_id, duration_ms }: InstanceSnapshot, { priorMs, residency }: UsualTimes): number {
+  const found = residency?.get(instance_id);
+  return found === undefined ? (duration_ms ?? priorMs) : ownMs(found);
 }
 
 /**
