@@ -13,7 +13,7 @@ COPY packages/core/package.json packages/core/
 COPY packages/guarded-dial/package.json packages/guarded-dial/
 COPY packages/media-store/package.json packages/media-store/
 COPY packages/wrap/package.json packages/wrap/
-COPY scripts/set-hooks-path.mjs scripts/
+COPY scripts/after-install.mjs scripts/install-mark.mjs scripts/
 RUN npm ci --no-audit --no-fund
 COPY . .
 # Then what only development, `capstan dev` and other machines need goes; S3 stays.

@@ -1,14 +1,9 @@
 // Runs `npm ci` when dependencies are missing or older than the lockfile, so that
-// `npm run demo` and `npm test` work on a fresh clone. Uses Node's built-ins only.
+// `npm run demo` and `npm test` work on a fresh clone. Uses Node's built-ins only. `npm ci` marks them as installed.
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { isInstalled } from './install-mark.mjs';
 
-const marker = 'node_modules/.capstan-lock';
-const digest = createHash('sha256').update(readFileSync('package-lock.json')).digest('hex');
-const isInstalled = existsSync(marker) && readFileSync(marker, 'utf8') === digest;
-
-if (!isInstalled) {
+if (!isInstalled()) {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   if (major < 20 || (major === 20 && minor < 19)) {
     console.error(`Capstan needs Node 20.19 or newer; this is ${process.versions.node}.`);
@@ -23,6 +18,5 @@ if (!isInstalled) {
     shell: command === 'npm' && process.platform === 'win32',
   });
   if (result.status !== 0) process.exit(result.status ?? 1);
-  writeFileSync(marker, digest);
   console.error(`Installed in ${((performance.now() - began) / 1000).toFixed(0)} s.`);
 }
