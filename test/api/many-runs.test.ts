@@ -339,7 +339,8 @@ describe('an alias', () => {
 describe('many runs by the filters of the list', () => {
   const label = { batch: 'many' };
   async function started(count: number): Promise<string[]> {
-    const runs = Array.from({ length: count }, () => ({ pipeline: 'patient', labels: label }));
+    const run = { pipeline: 'patient', labels: label, job: { clip: 'a' } };
+    const runs = Array.from({ length: count }, () => run);
     const [, { items }] = await bulk(runs);
     return items.map(({ run_id }) => run_id ?? '');
   }
@@ -376,9 +377,10 @@ describe('many runs by the filters of the list', () => {
 
     const exported = await api.call('/v1/runs/export?label=batch=many');
     const lines = (await exported.text()).trim().split('\n');
-    expect(lines.map((line) => JSON.parse(line)).map(({ state, steps }) => [state, steps.length])).toEqual(
-      ids.map(() => ['cancelled', 1]),
-    );
+    const shown = lines
+      .map((line) => JSON.parse(line))
+      .map(({ state, steps, job }) => [state, steps.length, job]);
+    expect(shown).toEqual(ids.map(() => ['cancelled', 1, { clip: 'a' }]));
 
     const key = { 'idempotency-key': 'again' };
     const once = await change('rerun?label=batch=many&state=cancelled', { budget_ceiling_usd: 3 }, key);

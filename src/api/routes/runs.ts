@@ -147,9 +147,9 @@ export const runRoutes: readonly Route[] = [
   route('GET /v1/runs/export', {
     operation: 'export_runs',
     tag: 'runs',
-    summary: 'Stream all runs that match the filters of the list, with their steps and outputs',
+    summary: 'Stream all runs that match the filters of the list, with their jobs, steps and outputs',
     description:
-      'The answer holds one run of JSON per line, in the order of the list. `limit` only sets how many runs are read at once. If the stream fails, the connection breaks.',
+      'The answer holds one run of JSON per line, in the order of the list: the run as `GET /v1/runs/{id}` has it, and its `job`. `limit` only sets how many runs are read at once. If the stream fails, the connection breaks.',
     scope: 'run:read',
     opens: 'history',
     query: RunQuery,

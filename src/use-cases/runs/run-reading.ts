@@ -22,6 +22,7 @@ import pLimit from 'p-limit';
 import type { ServerCtx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
 import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
+import { findJob } from '../../db/run/job.ts';
 import { listOpenCalls, listOpenChildRuns, type RunKey } from '../../db/run/run-control.ts';
 import { countRuns, findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
@@ -117,7 +118,7 @@ const readAtOnce = 8;
 
 type ExportCtx = Pick<ServerCtx, 'db' | 'historyDb' | 'stepSizes' | 'web'>;
 
-/** Whole runs as lines of JSON, page by page. The first page is read at once. @throws AppError `request_invalid` */
+/** Whole runs with their jobs as lines of JSON, page by page. The first page is read at once. @throws AppError `request_invalid` */
 export async function exportRuns(
   ctx: ExportCtx,
   projectId: string,
@@ -138,21 +139,29 @@ async function* exportFrom(
 ): AsyncGenerator<string, void, undefined> {
   const limit = pLimit(readAtOnce);
   for (let page = first; ; ) {
-    const runs = page.items.map(({ run_id }) =>
-      limit((): Promise<Run | null> => getRun(ctx, { project_id, run_id }).catch(ignoreDeleted)),
-    );
-    const lines = (await Promise.all(runs)).flatMap((run) =>
-      run === null ? [] : [`${JSON.stringify(run)}\n`],
-    );
-    if (lines.length > 0) yield lines.join('');
+    const lines = page.items.map((run) => limit(() => exportRun(ctx, project_id, run).catch(ignoreDeleted)));
+    const text = (await Promise.all(lines)).join('');
+    if (text !== '') yield text;
     if (page.next_cursor === null) return;
     page = await listRunsPage(ctx, project_id, { ...query, cursor: page.next_cursor });
   }
 }
 
+async function exportRun(
+  ctx: ExportCtx,
+  project_id: string,
+  { run_id, job_id }: Pick<Run, 'run_id' | 'job_id'>,
+): Promise<string> {
+  const [run, job] = await Promise.all([
+    getRun(ctx, { project_id, run_id }),
+    findJob(ctx.db, { project_id, job_id }),
+  ]);
+  return `${JSON.stringify({ ...run, job: job?.body ?? null })}\n`;
+}
+
 /** A run may be deleted between the page and its reading. */
-function ignoreDeleted(error: unknown): null {
-  if (error instanceof AppError && error.code === 'not_found') return null;
+function ignoreDeleted(error: unknown): string {
+  if (error instanceof AppError && error.code === 'not_found') return '';
   throw error;
 }
 

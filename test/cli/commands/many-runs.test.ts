@@ -38,6 +38,24 @@ const error = {
   request_id: 'r',
 };
 
+const summary = {
+  run_id: 'run_1',
+  job_id: 'job_1',
+  pipeline: 'p',
+  version: '1',
+  state: 'failed',
+  priority: 'standard',
+  budget_ceiling_usd: null,
+  cost_usd: 0,
+  reserved_usd: 0,
+  labels: {},
+  finished_at: null,
+  started_at: null,
+  created_at: '2026-01-01T00:00:00.000Z',
+  step_counts: { failed: 1 },
+  item_counts: {},
+};
+
 describe('runs that filters choose', () => {
   test('are counted by state', async () => {
     const counted = { count: 12, by_state: { succeeded: 10, failed: 2 } };
@@ -70,24 +88,19 @@ describe('runs that filters choose', () => {
     },
   );
 
+  test('by a text are counted page by page', async () => {
+    const pages = [
+      { items: [summary, { ...summary, run_id: 'run_2', state: 'succeeded' }], next_cursor: 'c' },
+      { items: [{ ...summary, run_id: 'run_3' }], next_cursor: null },
+    ];
+    const { asked, stdout, stderr } = await capstan(['rerun', '--search', 'cut', '--preview'], pages);
+    const query = 'q=cut&superseded=none&parent=none&limit=200';
+    expect(asked).toEqual([`GET /v1/runs?${query}`, `GET /v1/runs?${query}&cursor=c`]);
+    expect(stdout).toMatch(/failed +2\n.*succeeded +1\n/);
+    expect(stderr).toBe('3 runs\n');
+  });
+
   test('that another run repeats show it in the list', async () => {
-    const summary = {
-      run_id: 'run_1',
-      job_id: 'job_1',
-      pipeline: 'p',
-      version: '1',
-      state: 'failed',
-      priority: 'standard',
-      budget_ceiling_usd: null,
-      cost_usd: 0,
-      reserved_usd: 0,
-      labels: {},
-      finished_at: null,
-      started_at: null,
-      created_at: '2026-01-01T00:00:00.000Z',
-      step_counts: { failed: 1 },
-      item_counts: {},
-    };
     const items = [
       { ...summary, superseded_by: 'run_01k9zzzzzzzz4f' },
       { ...summary, run_id: 'run_2' },

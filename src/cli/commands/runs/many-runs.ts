@@ -2,7 +2,7 @@
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type RunState, terminalRunStates } from '@capstan/core/contracts/run';
+import { RunList, type RunState, terminalRunStates } from '@capstan/core/contracts/run';
 import { RunActs, RunCount } from '@capstan/core/contracts/run-control';
 import { type ApiAnswer, download, jsonBody, withQuery } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
@@ -35,11 +35,26 @@ function showCount(counted: RunCount, { print }: Session): void {
   print.remark(counted.count === 1 ? '1 run' : `${counted.count} runs`);
 }
 
-function countRuns({ client }: Session, given: ReadFilterGiven): Promise<ApiAnswer<RunCount>> {
-  if (given.search !== undefined)
-    throw new UsageError('--search finds runs page by page; it cannot count them');
-  const { q: _, ...filter } = toReadFilter(given);
-  return client.get('/v1/runs/count', RunCount, filter);
+function countRuns(session: Session, given: ReadFilterGiven): Promise<ApiAnswer<RunCount>> {
+  const { q, ...filter } = toReadFilter(given);
+  return q === undefined
+    ? session.client.get('/v1/runs/count', RunCount, filter)
+    : countFound(session, { q, ...filter });
+}
+
+/** The API finds the runs of a search page by page. */
+async function countFound({ client }: Session, filter: object): Promise<ApiAnswer<RunCount>> {
+  const by_state: RunCount['by_state'] = {};
+  let count = 0;
+  let cursor: string | undefined;
+  do {
+    const { value } = await client.get('/v1/runs', RunList, { ...filter, limit: 200, cursor });
+    count += value.items.length;
+    for (const { state } of value.items) by_state[state] = (by_state[state] ?? 0) + 1;
+    cursor = value.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+  const value = { count, by_state };
+  return { value, text: JSON.stringify(value) };
 }
 
 export const registerCountCommand = command('count', {
@@ -51,7 +66,7 @@ export const registerCountCommand = command('count', {
 });
 
 export const registerExportCommand = procedure('export', {
-  about: 'print runs with their steps and outputs, newest first, a run of JSON a line',
+  about: 'print runs with their jobs, steps and outputs, newest first, a run of JSON a line',
   example: 'capstan export --label batch=7 --output runs.jsonl',
   options: { ...readFilterOptions, '-o, --output <file>': 'write them to this file' },
   run: async ({ client, shell }, { output, ...given }) => {
