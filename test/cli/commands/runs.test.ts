@@ -38,15 +38,15 @@ const run: Run = {
   links: { self: '/v1/runs/run_1', events: '/v1/runs/run_1/events' },
 };
 
-/** Runs a command against an API that gives this answer. @returns what was printed and asked */
-async function capstan(words: readonly string[], answer: object, stdin = '') {
+/** Runs a command against an API that gives this answer. @param answer may depend on the path @returns what was printed and asked */
+async function capstan(words: readonly string[], answer: object | ((path: string) => object), stdin = '') {
   const asked: string[] = [];
   const url = await serve(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     const key = request.headers['idempotency-key'];
     asked.push([request.method, request.url, body, key].filter((part) => part).join(' '));
-    response.end(JSON.stringify(answer));
+    response.end(JSON.stringify(typeof answer === 'function' ? answer(request.url ?? '') : answer));
   });
   const { shell, seen } = aShell({ stdin });
   await runCapstan([...words, '--url', url, '--key', 'k'], shell);
@@ -519,4 +519,21 @@ test('a search continues behind pages without a match, and ends at the first mat
   await runCapstan(['ls', '--search', 'no such file', '--url', url, '--key', 'k'], shell);
   expect(asked).toEqual(['no such file ', 'no such file two', 'no such file three']);
   expect([seen.exitCode, seen.stdout]).toEqual([0, expect.stringContaining('run_1')]);
+});
+
+test('the job of a run is printed as JSON', async () => {
+  const created_at = '2026-01-01T00:00:00.000Z';
+  const job = {
+    job_id: 'job_1',
+    job: { title: '夜' },
+    runs: [],
+    artifacts: [],
+    has_more_artifacts: false,
+    created_at,
+  };
+  const { asked, stdout } = await capstan(['show', 'run_1', '--job'], (path) =>
+    path === '/v1/jobs/job_1' ? job : run,
+  );
+  expect(asked).toEqual(['GET /v1/runs/run_1', 'GET /v1/jobs/job_1']);
+  expect(stdout).toBe('{"title":"夜"}\n');
 });

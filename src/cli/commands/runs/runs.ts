@@ -3,6 +3,7 @@
  */
 
 import { EventPage, LogLevel } from '@capstan/core/contracts/event';
+import { Job } from '@capstan/core/contracts/media';
 import { Run, RunList, type RunSummary } from '@capstan/core/contracts/run';
 import { StepDetail } from '@capstan/core/contracts/run-step';
 import { writeJson } from '@capstan/core/json/text';
@@ -91,14 +92,19 @@ export const registerShowCommand = procedure('show', {
     '-s, --step <id>': 'show this step',
     '-i, --item <n>': parsed('of a step with for_each: this item, from 1 on', readItem),
     '-w, --watch': 'watch the run to its end; exits like run --watch',
+    '--job': 'print the job that it was started with, as JSON',
   },
-  run: async (session, { run, step: stepId, item, watch }) => {
+  run: async (session, { run, step: stepId, item, watch, job }) => {
     const { client, print, json, shell } = session;
     const runId = await resolveRunId(client, run);
     if (watch === true) return shell.exitWith(await watchRun(session, runId));
     if (stepId !== undefined) return showStep(session, runId, { stepId, item });
     if (item !== undefined) throw new UsageError('--item goes with --step');
     const { value, text } = await getRun(client, runId);
+    if (job === true) {
+      const kept = await client.get(path`/v1/jobs/${value.job_id}`, Job);
+      return print.json(writeJson(kept.value.job));
+    }
     if (json) return print.json(text);
     showRun(session, value, true);
   },
