@@ -36,6 +36,9 @@ const plain: ProgramFacts = { tags: [], max_concurrency: 1, settle: 'computed' }
 
 type Command = readonly [string, ...string[]];
 
+/** What an SDK prints without ROUTER_URL. This process registers the program. */
+const servingOnly = /register: not registered, ROUTER_URL is not set/;
+
 async function launchProgram(
   place: LaunchPlace,
   {
@@ -48,7 +51,8 @@ async function launchProgram(
   const { planned, watchdog, log, host, port } = place;
   // Python keeps what it prints until its buffer is full, unless it writes to a terminal.
   const environment = { PYTHONUNBUFFERED: '1', ...place.environment };
-  const run = startProcess({ command, folder, environment, onLine: log }, watchdog);
+  const onLine = (line: string): void => void (servingOnly.test(line) || log(line));
+  const run = startProcess({ command, folder, environment, onLine }, watchdog);
   const local = localAddress(host, port);
   const ready = awaitHealth(local, run).then(async (): Promise<Registrable> => {
     const spec = await readSpec(local);

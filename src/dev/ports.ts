@@ -87,7 +87,7 @@ function refuseTaken(port: number): Error {
 }
 
 /**
- * @param apiPort the port that the user named; null = none, 0 = any
+ * @param apiPort the port that the user named; null = none, 0 = that of the last start, else any
  * @throws Error when the named port is in use
  */
 export async function planStackPorts(dataDir: string, apiPort: number | null): Promise<PortPlan> {
@@ -103,9 +103,9 @@ export async function planStackPorts(dataDir: string, apiPort: number | null): P
   };
   const write = (): void => writeFileSync(file, JSON.stringify(chosen));
   for (const name of portNames) {
-    const kept = [last[name], usual[name]].filter((port) => port !== undefined);
     const isAny = name === 'api' && apiPort === 0;
-    await choose(name, name === 'api' && named !== null ? [named] : isAny ? [] : kept);
+    const kept = [last[name], isAny ? undefined : usual[name]].filter((port) => port !== undefined);
+    await choose(name, name === 'api' && named !== null ? [named] : kept);
   }
   write();
   return {

@@ -1,5 +1,7 @@
 /** The sample of docs/up.md, as it is registered; and that the page and the schema know the same keys. */
 import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import Ajv from 'ajv/dist/2020.js';
 import { expect, it, onTestFinished } from 'vitest';
@@ -59,6 +61,25 @@ it.runIf(hasPython)('registers each entry of the sample with the facts of the fi
   await box.stop();
   const left = router.said.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
   expect(left.sort()).toEqual(['count-words', 'lines', 'shout'].map((name) => `/v1/capabilities/${name}`));
+});
+
+it.each([
+  'sdk/python/capstan/lifecycle.py',
+  'sdk/go/capstan.go',
+  'packages/capability/src/lifecycle/registration.ts',
+])('leaves out what the SDK of %s prints when it does not register itself', async (source) => {
+  const [, line = ''] =
+    /["'](.*register: not registered, ROUTER_URL.*?)["']/.exec(readDocument(source)) ?? [];
+  const { events, box } = await open();
+  const text = `capabilities: {once: {program: [echo, "${line}"], max_restarts: 0, restart: never}}`;
+  const fleet = join(await aFolder(), 'fleet.yaml');
+  await writeFile(fleet, text);
+  const reading = readFleetPlan({ file: fleet, environment: {}, checks: false });
+  if (!('plan' in reading)) throw new Error(JSON.stringify(reading.faults));
+  await box.change(reading.plan);
+  await box.over;
+  expect(line).toContain('serving only');
+  expect(events.filter((one) => 'line' in one)).toEqual([]);
 });
 
 it('continues with the other wraps when one cannot start', async () => {

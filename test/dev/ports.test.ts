@@ -69,6 +69,14 @@ const refusals = [
   "can't set frontend port 7233: listen tcp 127.0.0.1:7233: bind: address already in use",
 ];
 
+it('keeps any port over a restart: capabilities and browsers know it', async () => {
+  const folder = makeFolder();
+  const { api } = (await planStackPorts(folder, 0)).ports();
+  expect((await planStackPorts(folder, 0)).ports().api).toBe(api);
+  await squat(api);
+  expect((await planStackPorts(folder, 0)).ports().api).not.toBe(api);
+});
+
 it.each(refusals)('starts a part on other ports when a process has been faster: %s', async (message) => {
   const folder = makeFolder();
   const plan = await planStackPorts(folder, 0);

@@ -117,7 +117,7 @@ export const registerDevCommand = local('dev', {
   options: {
     '--data <dir>': 'folder that keeps all data (default: CAPSTAN_DATA, else .capstan)',
     '--port <number>': parsed(
-      'port of the API, an error if taken; 0: any free one (default: the last one, or 7400, or a free one)',
+      'port of the API, an error if taken; 0: the last one, or a free one (default: the last one, or 7400, or a free one)',
       parsePort,
     ),
     '--ephemeral': usually('keep the data in a temporary folder and remove it at the end', false),
