@@ -1,4 +1,4 @@
-/** A checkout whose dependencies are there is not installed again. */
+/** A checkout whose dependencies are installed is not installed again. */
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
