@@ -139,6 +139,8 @@ it('refuses an option before the command that the command does not know', async 
   expect(seen).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("unknown option '--data'") });
 });
 
-it('explains that a port may be any free one', async () => {
-  expect((await capstan(['dev', '--help'])).stdout.replaceAll(/\s+/g, ' ')).toContain('0: any free one');
+it('explains which port 0 means', async () => {
+  expect((await capstan(['dev', '--help'])).stdout.replaceAll(/\s+/g, ' ')).toContain(
+    '0: the last one, or a free one',
+  );
 });

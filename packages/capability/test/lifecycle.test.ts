@@ -250,7 +250,8 @@ describe('readiness', () => {
     expect(await waitUntilReady(server.url)).toBe(2);
     const [first = 0, second = 0] = server.asked;
     expect(second - first).toBeGreaterThan(900);
-    expect(limited.mock.calls).toEqual([[1_000], [1_000]]); // each look may take as long as lies between two
+    // Each look may take as long as lies between two. An earlier file may still ask something with another limit.
+    expect(limited.mock.calls.filter(([ms]) => ms === 1_000)).toHaveLength(2);
     limited.mockRestore();
     server.close();
   });

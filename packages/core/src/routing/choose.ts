@@ -113,58 +113,68 @@ function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie)
   return shown;
 }
 
+/** A choice in progress, and what is the same for each of its instances. */
+interface Round {
+  readonly request: RouteRequest;
+  readonly draft: Draft;
+  readonly ranking: Ranking;
+  readonly protocol: string | null;
+  readonly busy: RouteRequest['busy'] | null;
+  readonly failed: RouteRequest['failedBefore'] | null;
+  readonly usdPerSecond: number;
+  readonly ifFull: number;
+}
+
+function beginRound(request: RouteRequest): Round {
+  return {
+    request,
+    draft: beginDraft(),
+    ranking: { first: [], near: [] },
+    protocol: request.protocol?.name ?? null,
+    busy: request.busy.size === 0 ? null : request.busy,
+    failed: request.failedBefore?.size ? request.failedBefore : null,
+    usdPerSecond: waitingUsdPerSecond[request.priority],
+    ifFull: fullFactor(request),
+  };
+}
+
+/** Ranks an instance that can take the call. */
+function rank(instance: InstanceSnapshot, costUsd: number, round: Round): void {
+  const { request, draft, ranking, protocol } = round;
+  const held = heldOf(instance, round.busy);
+  const depth = held + instance.reported_extra;
+  const tier = tierOf(instance, depth, request.trials);
+  const place = placeOf(tier, round.failed?.get(instance.instance_id));
+  const isFull = freeSlots(instance, held) === 0;
+  const residency = request.residency?.get(instance.instance_id);
+  const waitMs =
+    residency === undefined
+      ? expectedWait(instance, depth, request.priorMs)
+      : keyedWait(instance, residency, isFull ? (request.waiting ?? 0) : null);
+  const isTranslated = protocol !== null && !speaks(instance, protocol);
+  const timeUsd = (round.usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
+  const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
+  const isLate = isFull && (residency === undefined || !isWorthWaiting(instance, residency, request));
+  const score = isLate ? priceUsd * round.ifFull : priceUsd;
+  draft.possible++;
+  if (isFull) draft.full++;
+  if (isBehind(ranking, place, score)) return;
+  offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull, isTranslated, residency });
+}
+
 /**
  * @param instances every known instance of the capability
  * @param seed any 32-bit integer; decides ties
  */
 export function choose(instances: readonly InstanceSnapshot[], request: RouteRequest, seed: number): Choice {
-  const protocol = request.protocol?.name ?? null;
-  const busy = request.busy.size === 0 ? null : request.busy;
-  const failed = request.failedBefore?.size ? request.failedBefore : null;
-  const residency = request.residency ?? null;
-  const { priorMs, waiting = 0 } = request;
   const filter = createFilter(request);
-  const usdPerSecond = waitingUsdPerSecond[request.priority];
-  const ifFull = fullFactor(request);
-  const ranking: Ranking = { first: [], near: [] };
-  const draft = beginDraft();
+  const round = beginRound(request);
+  const { draft, ranking } = round;
   for (const instance of instances) {
     const costUsd = expectedCost(instance, request);
     const verdict = excludeInstance(instance, filter, costUsd);
-    if (verdict !== null) {
-      exclude(draft, { instance, verdict }, request);
-      continue;
-    }
-    const held = heldOf(instance, busy);
-    const depth = held + instance.reported_extra;
-    const tier = tierOf(instance, depth, request.trials);
-    const place = placeOf(tier, failed?.get(instance.instance_id));
-    const found = residency?.get(instance.instance_id);
-    const isFull = freeSlots(instance, held) === 0;
-    const waitMs =
-      found === undefined
-        ? expectedWait(instance, depth, priorMs)
-        : keyedWait(instance, found, isFull ? waiting : null);
-    const isTranslated = protocol !== null && !speaks(instance, protocol);
-    const timeUsd = (usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
-    const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
-    const isLate = isFull && (found === undefined || !isWorthWaiting(instance, found, request));
-    const score = isLate ? priceUsd * ifFull : priceUsd;
-    draft.possible++;
-    if (isFull) draft.full++;
-    if (!isBehind(ranking, place, score)) {
-      offer(ranking, {
-        instance,
-        tier,
-        place,
-        costUsd,
-        waitMs,
-        score,
-        isFull,
-        isTranslated,
-        residency: found,
-      });
-    }
+    if (verdict === null) rank(instance, costUsd, round);
+    else exclude(draft, { instance, verdict }, request);
   }
   const tie = settleTie(ranking, seed);
   if (tie !== null) {
