@@ -1,6 +1,6 @@
 /** A key for one pipeline: it starts runs of it, and does nothing else. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectOverHttp } from '../support/agents.ts';
+import { connectOverHttp, useTool } from '../support/agents.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';
 import type { Instance } from '../support/fleet.ts';
@@ -19,7 +19,8 @@ beforeAll(async () => {
   api = await startTestApi();
   instance = await registerInstance(api, { name: 'cut' });
   for (const name of ['nightly', 'nightly2', 'other']) {
-    expect((await api.call('/v1/pipelines', { body: definitionOf(name) })).status).toBe(201);
+    const body = { ...definitionOf(name), budget_ceiling_usd: 0.1 };
+    expect((await api.call('/v1/pipelines', { body })).status).toBe(201);
   }
   key = await api.createKey({ scopes: ['run:write:nightly'] });
 });
@@ -45,6 +46,37 @@ test.each([
   ['/v1/capabilities/cut/exec', { input: {} }, 403],
 ] as const)('%s with %j is answered %i', async (path, body, status) => {
   expect((await call(path, body)).status).toBe(status);
+});
+
+test.each([
+  [undefined, 202, 0.1],
+  [0.05, 202, 0.05],
+  [0.1, 202, 0.1],
+  [50, 403, 'the key may start nightly with its budget of $0.10 or less; asked: $50.00'],
+])('with a budget of %j it is answered %i', async (budget_ceiling_usd, status, said) => {
+  const request = { pipeline: 'nightly', job: {}, budget_ceiling_usd };
+  const [alone, many] = await Promise.all([
+    call('/v1/runs', request),
+    call('/v1/runs/bulk', { runs: [request] }),
+  ]);
+  const body = (await alone.json()) as { detail?: string; budget_ceiling_usd?: number };
+  expect([alone.status, body.detail ?? body.budget_ceiling_usd]).toEqual([status, said]);
+  expect(((await many.json()) as { items: { status: number }[] }).items).toMatchObject([{ status }]);
+});
+
+test('the limit of an agent lowers the budget of the pipeline, and never raises it', async () => {
+  const agent = await api.createKey({ scopes: ['run:write', 'run:read'] });
+  const given = async (ceilingUsd: string) => {
+    const client = await connectOverHttp({ url: api.url, key: agent }, 'modern', {
+      'x-capstan-ceiling-usd': ceilingUsd,
+    });
+    const started = { pipeline: 'nightly', job: {}, wait_s: 0 };
+    const { content } = await useTool<{ run_id: string }>(client, 'start_run', started);
+    await client.close();
+    return (await (await api.call(`/v1/runs/${content.run_id}`)).json()) as { budget_ceiling_usd?: number };
+  };
+  expect((await given('0.03')).budget_ceiling_usd).toBe(0.03);
+  expect((await given('5')).budget_ceiling_usd).toBe(0.1);
 });
 
 test('in a bulk request, runs of other pipelines are refused one by one', async () => {

@@ -8,7 +8,7 @@ import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '@capstan/core/
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '@capstan/core/contracts/run-picture';
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '@capstan/core/contracts/run-step';
 import { z } from 'zod';
-import { type Caller, findStartFault } from '../../use-cases/access/caller.ts';
+import { type Caller, findStartFault, starterOf } from '../../use-cases/access/caller.ts';
 import {
   readRunGraph,
   readRunsHealth,
@@ -89,9 +89,9 @@ export const runRoutes: readonly Route[] = [
       const fault = findStartFault(caller, body);
       if (fault !== null) throw fault;
       requireSmallJob(body.job, bytes, ctx.config);
-      const { project_id, key_id: by } = caller;
+      const { project_id } = caller;
       const idempotency = readIdempotency(headers, bytes);
-      const order = { projectId: project_id, request: body, idempotency, by };
+      const order = { projectId: project_id, request: body, idempotency, ...starterOf(caller) };
       const { run, replayed } = await submitRun(ctx, order);
       const answered: AnswerHeaders = { Location: `/v1/runs/${run.run_id}`, ...markReplayed(replayed) };
       const seconds = readWait(headers.prefer, httpLimits.waitSeconds);
@@ -128,7 +128,7 @@ export const runRoutes: readonly Route[] = [
         ...(body.budget_all_usd === undefined ? {} : { budgetAllUsd: body.budget_all_usd }),
         idempotency: readIdempotency(headers, bytes),
         toProblem: (error) => toProblem(error, place),
-        by: caller.key_id,
+        ...starterOf(caller),
       });
       return { status: 200, headers: markReplayed(replayed), body: answer };
     },

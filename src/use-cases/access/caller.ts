@@ -167,6 +167,11 @@ export function findStartFault(
   return new AppError('forbidden', `${holder.key_id} may not start ${what}, only by ${allowed}`);
 }
 
+/** How the key starts runs: one that may start some pipelines alone keeps to their budgets. */
+export function starterOf(holder: Pick<KeyHolder, 'key_id' | 'scopes'>) {
+  return { by: holder.key_id, keepsBudget: !holdsScope(holder, 'run:write') };
+}
+
 /** A key passes on at most what it holds. @throws AppError `forbidden` */
 export function requireScopes(holder: KeyHolder, wanted: readonly KeyScope[]): void {
   const missing = wanted.filter((scope) => !holdsScope(holder, scope));

@@ -15,6 +15,7 @@ import type { ServerCtx } from '../../context.ts';
 import { listReasons } from '../../db/attempt/decision.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import { decisionIdOf } from '../../parts/ids.ts';
+import { starterOf } from '../access/caller.ts';
 import { listReviews } from '../reviews/reviews.ts';
 import { cancelRun } from '../runs/control.ts';
 import { getRun, requireRun, watchRun } from '../runs/run-reading.ts';
@@ -163,17 +164,16 @@ async function startRun(
   { run: wanted, waitS, idempotencyKey }: StartOrder,
 ): Promise<ToolResult> {
   const { caller, marks, ceilingUsd } = request;
-  const { project_id, key_id: by } = caller;
+  const { project_id } = caller;
   request.asksToStart();
-  const ceilings = [wanted.budget_ceiling_usd, ceilingUsd ?? undefined].filter((usd) => usd !== undefined);
   const order: RunRequest = {
     ...wanted,
-    ...(ceilings.length === 0 ? {} : { budget_ceiling_usd: Math.min(...ceilings) }),
     ...(marks.labels === undefined ? {} : { labels: marks.labels }),
   };
   const bodySha256 = createHash('sha256').update(JSON.stringify(order)).digest();
   const idempotency = idempotencyKey === undefined ? null : { key: idempotencyKey, bodySha256 };
-  const { run } = await submitRun(ctx, { projectId: project_id, request: order, idempotency, by });
+  const starter = { ...starterOf(caller), mostUsd: ceilingUsd ?? undefined };
+  const { run } = await submitRun(ctx, { projectId: project_id, request: order, idempotency, ...starter });
   const key = { project_id, run_id: run.run_id };
   request.report({ done: 0, total: run.steps.length, message: `started ${run.run_id}` });
   await followRun(ctx, key, { seconds: waitS, totalSteps: run.steps.length, request });

@@ -6,12 +6,14 @@
  */
 
 import type { DecidedRoute, DispatchRoute } from '@capstan/core/contracts/decision';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { RunRequest } from '@capstan/core/contracts/run';
 import { AppError } from '@capstan/core/errors/app-error';
 import type { ExpressionScope } from '@capstan/core/expression/evaluation';
 import type { Meter } from '@capstan/core/expression/meter';
 import { findMediaJobs, type MediaMention } from '@capstan/core/media';
+import { formatUsd } from '@capstan/core/money/nano-usd';
 import { chooseDispatch } from '@capstan/core/run/dispatch';
 import { ceilingOfRun, priorityOfRun } from '@capstan/core/run/step-rules';
 import type { Telemetry } from '@capstan/core/telemetry/telemetry';
@@ -55,6 +57,10 @@ interface RunOrder extends AskedColumns {
   readonly job: RunJob;
   /** Null = none; undefined = the definition's. */
   readonly budget_ceiling_usd?: number | null | undefined;
+  /** Its key may not start it with more than the definition's. */
+  readonly keepsBudget?: boolean | undefined;
+  /** The limit of the client, which only lowers the budget. */
+  readonly mostUsd?: number | undefined;
   readonly rerun_of?: string;
   readonly started_by?: string;
   /** The jobs whose files the reused results of a rerun name. */
@@ -163,10 +169,28 @@ function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trac
   return parent === null ? {} : { trace_parent: formatPlace(parent) };
 }
 
-/** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run now */
+function atMost(mostUsd: number, ceilingUsd: number | null): number | null {
+  return ceilingUsd === null && mostUsd === Number.POSITIVE_INFINITY
+    ? null
+    : Math.min(mostUsd, ceilingUsd ?? mostUsd);
+}
+
+/** @throws AppError `forbidden` when more is asked than the definition has */
+function requireBudget(
+  { pipeline, budget_ceiling_usd: own }: PipelineDefinition,
+  asked: number | null | undefined,
+): void {
+  if (own == null || asked == null || asked <= own) return;
+  const message = `the key may start ${pipeline} with its budget of ${formatUsd(own)} or less; asked: ${formatUsd(asked)}`;
+  throw new AppError('forbidden', message);
+}
+
+/** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run now, `forbidden` */
 export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOrder): Promise<PreparedRun> {
-  const { known, job, isStored, reusedJobs, origin, check = checkForRun, meter: _, ...asked } = order;
+  const { known, job, isStored, reusedJobs, origin, check = checkForRun, meter: _, ...rest } = order;
+  const { keepsBudget, mostUsd = Number.POSITIVE_INFINITY, ...asked } = rest;
   const { definition, digest } = known;
+  if (keepsBudget === true) requireBudget(definition, asked.budget_ceiling_usd);
   await checkJob(ctx, known, job.body);
   await requireOwnMedia(ctx, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await check(ctx, projectId, { definition, digest });
@@ -188,7 +212,7 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
     digest,
     specs,
     priority: priorityOfRun(definition, asked.priority),
-    budget_ceiling_usd: ceilingOfRun(definition, asked.budget_ceiling_usd),
+    budget_ceiling_usd: atMost(mostUsd, ceilingOfRun(definition, asked.budget_ceiling_usd)),
     ...(dispatch.length === 0 ? {} : { dispatch }),
     ...readFromJob(order, run_id),
     ...placeInTrace(ctx.telemetry, run_id),

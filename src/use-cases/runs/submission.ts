@@ -33,12 +33,20 @@ export interface Submission {
   readonly replayed: boolean;
 }
 
-interface SubmitOrder {
+/** Who starts a run, and within which limits. */
+export interface Starter {
+  /** Id of the key or person. */
+  readonly by?: string;
+  /** The budget of the definition is the most. */
+  readonly keepsBudget?: boolean;
+  /** The limit of the client for each of its runs. */
+  readonly mostUsd?: number | undefined;
+}
+
+interface SubmitOrder extends Starter {
   readonly projectId: string;
   readonly request: RunRequest;
   readonly idempotency: Idempotency | null;
-  /** Id of the submitting key or person. */
-  readonly by?: string;
 }
 
 function waitsItsTurn({ concurrency_key, is_admitted = false }: NewRun): boolean {
@@ -67,8 +75,8 @@ function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Ide
   return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
 }
 
-function startedBy(by: string | undefined): Pick<NewRun, 'started_by'> {
-  return by === undefined ? {} : { started_by: by };
+function startedBy({ by, keepsBudget, mostUsd }: Starter) {
+  return { ...(by === undefined ? {} : { started_by: by }), keepsBudget, mostUsd };
 }
 
 interface TakenRun extends Submission {
@@ -79,13 +87,13 @@ interface TakenRun extends Submission {
 /** Writes the run. */
 export async function writeRun(
   ctx: IntakeCtx,
-  { projectId, request, idempotency, by }: SubmitOrder,
+  { projectId, request, idempotency, ...starter }: SubmitOrder,
 ): Promise<TakenRun> {
   const { db, config } = ctx;
   const starts: RunToStart[] = [];
   const work = async (keep: KeepAnswer): Promise<Run> => {
     const asked = await readRequest(ctx, projectId, request);
-    const prepared = await prepareRun(ctx, projectId, { ...asked, ...startedBy(by) });
+    const prepared = await prepareRun(ctx, projectId, { ...asked, ...startedBy(starter) });
     const run = newRunView(prepared.row, prepared.known.definition);
     const write = async (trx: Db): Promise<NewRun> => {
       await keep(trx, 202, run);
@@ -112,7 +120,7 @@ export interface BulkSubmission {
   readonly replayed: boolean;
 }
 
-export interface BulkOrder {
+export interface BulkOrder extends Starter {
   readonly projectId: string;
   /** A request, or the reason why it is invalid. */
   readonly requests: readonly (RunRequest | AppError)[];
@@ -120,8 +128,6 @@ export interface BulkOrder {
   readonly budgetAllUsd?: number;
   readonly idempotency: Idempotency | null;
   readonly toProblem: (error: AppError) => Problem;
-  /** Id of the submitting key or person. */
-  readonly by?: string;
 }
 
 /** The most definitions in one request, because the check of each is expensive. */
@@ -164,7 +170,7 @@ function rememberChecks(): typeof checkForRun {
 /** @returns each run prepared, or the reason of its refusal */
 async function prepareAll(
   ctx: IntakeCtx,
-  { projectId, requests, by }: Pick<BulkOrder, 'projectId' | 'requests' | 'by'>,
+  { projectId, requests, ...starter }: Pick<BulkOrder, 'projectId' | 'requests' | keyof Starter>,
 ): Promise<readonly (PreparedRun | AppError)[]> {
   const within = { ...ctx, definitions: rememberFinds(ctx.definitions) };
   const check = rememberChecks();
@@ -177,7 +183,7 @@ async function prepareAll(
     }
     try {
       const order = await readRequest(within, projectId, request);
-      prepared.push(await prepareRun(within, projectId, { ...order, ...startedBy(by), check, meter }));
+      prepared.push(await prepareRun(within, projectId, { ...order, ...startedBy(starter), check, meter }));
     } catch (error) {
       const refused = toAppError(error);
       if (refused.code === 'internal') throw error;
@@ -268,8 +274,8 @@ export interface OriginatedRun {
 export async function prepareOriginatedRun(
   ctx: IntakeCtx,
   projectId: string,
-  { request, origin, by }: OriginatedRun,
+  { request, origin, ...starter }: OriginatedRun,
 ): Promise<PreparedRun> {
   const order = await readRequest(ctx, projectId, request);
-  return prepareRun(ctx, projectId, { ...order, origin, ...startedBy(by) });
+  return prepareRun(ctx, projectId, { ...order, origin, ...startedBy(starter) });
 }
