@@ -67,10 +67,13 @@ function checkHeartbeats(
   context.addIssue({ code: 'custom', path: ['HEARTBEAT_INTERVAL_MS'], message });
 }
 
+/** Of a variable whose empty text could mean none, or a secret that is missing. */
+const empty = 'is empty: give it a value, or leave it out';
+
 export const ConfigSchema = z
   .object({
     DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
-    DATABASE_PASSWORD_FILE: z.string().min(1).optional().meta({
+    DATABASE_PASSWORD_FILE: z.string().min(1, empty).optional().meta({
       description:
         'File with the password for DATABASE_URL, such as a secret of Docker or Kubernetes. It replaces a password in the URL.',
     }),
@@ -104,7 +107,7 @@ export const ConfigSchema = z
         'Bytes that the files of a project may have together, announced uploads included; 0 sets no limit. A file that an instance has written past the API counts when it is first looked at.',
     }),
     TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
-    PAYLOAD_KEYS: z.string().min(1).optional().meta({
+    PAYLOAD_KEYS: z.string().min(1, empty).optional().meta({
       description:
         'Keys that encrypt the data in Temporal, and secrets: ID:BASE64 of 32 bytes each, separated by commas, the newest first. Or the path of a file that holds them. Server and worker need the same; see docs/operate/encryption.md.',
     }),
@@ -137,7 +140,7 @@ export const ConfigSchema = z
       .min(1)
       .optional()
       .meta({ description: 'The client ID of Capstan at the provider.' }),
-    OIDC_CLIENT_SECRET: z.string().min(1).optional().meta({
+    OIDC_CLIENT_SECRET: z.string().min(1, empty).optional().meta({
       description: 'Its secret there. Another one ends the sessions of people, not those of keys.',
     }),
     OIDC_SCOPES: z.string().default('openid profile email offline_access').meta({
@@ -147,7 +150,7 @@ export const ConfigSchema = z
     OIDC_GROUPS_CLAIM: z.string().min(1).default('groups').meta({
       description: 'Claim that holds the groups of a person; realm_access.roles is a claim within one.',
     }),
-    OIDC_GROUPS: z.string().min(1).optional().meta({
+    OIDC_GROUPS: z.string().min(1, empty).optional().meta({
       description:
         'Rights of groups, as JSON or the path of a file that holds it: {"ops": {"role": "admin", "projects": ["*"]}}. See docs/sign-in.md.',
     }),

@@ -16,6 +16,11 @@ it('has the clocks of operation as settings', () => {
   });
 });
 
+it.each(['PAYLOAD_KEYS', 'OIDC_CLIENT_SECRET'])('%s is no accident when it is empty', (name) => {
+  const refusal = new RegExp(`is empty: give it a value, or leave it out\\s+→ at ${name}`);
+  expect(() => readConfig({ ...environment, [name]: '' })).toThrow(refusal);
+});
+
 describe('ALLOWED_CIDRS', () => {
   it('is the private networks by default', () => {
     expect(readConfig(environment).ALLOWED_CIDRS).toBe(

@@ -182,6 +182,7 @@ test('every run of a moved data folder continues at the new place, once', async 
   if (isLong) console.error(stdout);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('files copied: 1, 12 B');
+  expect(stdout).not.toContain('backup'); // those are the words of a restore
   expect(stdout).toMatch(new RegExp(`run +${3 * runsOfEach} rows`));
   expect(stdout).toContain(`started again: ${2 * runsOfEach} runs, 0 ladders, 0 schedules`);
   expect(await move(envFile)).toMatchObject({

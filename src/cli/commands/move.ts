@@ -7,7 +7,7 @@ import { exitCodes, UsageError } from '../errors.ts';
 import { formatBytes } from '../render/formats.ts';
 import { createPrinter } from '../render/print.ts';
 import type { Shell } from '../shell.ts';
-import { describeFindings, describeRecovery, isWhole, withSettings } from './programs.ts';
+import { describeMoved, describeRecovery, isWhole, withSettings } from './programs.ts';
 
 type Tables = WholeMove['tables'];
 
@@ -66,7 +66,7 @@ export const registerMoveCommand = local('move', {
         onMedia: (media) => say(describeMedia(media)),
         onTable: ({ table, rows }) => say(`  ${table.padEnd(20)} ${rows} rows`),
         onCopied: (tables) => describeTables(tables).forEach(say),
-        onFound: (found) => describeFindings(found).forEach(say),
+        onFound: (found) => describeMoved(found).forEach(say),
       };
       try {
         say(`from ${stack.dataDir}, Postgres ${stack.postgresVersion}`);

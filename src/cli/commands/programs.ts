@@ -17,7 +17,12 @@ import type { Shell } from '../shell.ts';
 
 const shownRuns = 20;
 
-function describeDatabase({ other_cluster, last_at, ...found }: WholeFindings): string[] {
+function describeOpen({ open_runs, open_reviews, pending_webhooks }: WholeFindings): string {
+  return `${open_runs} runs are open, ${open_reviews} reviews are open, ${pending_webhooks} webhooks are to be delivered`;
+}
+
+function describeDatabase(found: WholeFindings): string[] {
+  const { other_cluster, last_at } = found;
   const ahead =
     other_cluster === null
       ? []
@@ -29,7 +34,7 @@ function describeDatabase({ other_cluster, last_at, ...found }: WholeFindings): 
     last_at === null
       ? 'the database is empty'
       : `the database knows of nothing after ${last_at}; what happened later happens again`,
-    `${found.open_runs} runs are open, ${found.open_reviews} reviews are open, ${found.pending_webhooks} webhooks are to be delivered`,
+    describeOpen(found),
   ];
 }
 
@@ -69,14 +74,25 @@ function describeKeys({ lost_acts: acts }: WholeFindings): string[] {
   ];
 }
 
+function describeTemporal({
+  temporal_address: address,
+  temporal_namespace: namespace,
+}: WholeFindings): string {
+  return `Temporal at ${address}, namespace ${namespace}`;
+}
+
 export function describeFindings(found: WholeFindings): string[] {
-  const { temporal_address: address, temporal_namespace: namespace } = found;
   return [
-    `Temporal at ${address}, namespace ${namespace}`,
+    describeTemporal(found),
     ...describeDatabase(found),
     ...describeCalls(found),
     ...describeKeys(found),
   ];
+}
+
+/** Of a stack that was stopped and copied: nothing is older than it was. */
+export function describeMoved(found: WholeFindings): string[] {
+  return [describeTemporal(found), describeOpen(found), ...describeCalls(found)];
 }
 
 function listRuns(ids: readonly string[]): string[] {
@@ -116,7 +132,7 @@ export function describeRecovery(report: WholeRecovery): string[] {
     ...(fault === null ? [] : [`search attributes could not be registered: ${fault}`]),
     ...(names.length === 0 ? [] : [`search attributes added to Temporal: ${names.join(', ')}`]),
     `started again: ${report.restarted_runs} runs, ${report.restarted_ladders} ladders, ${report.restored_schedules} schedules; ${report.running_runs} runs continue in Temporal`,
-    `ended: ${report.ended_sessions} sessions and ${report.ended_login_links} login links of the backup; ${report.revoked_keys.length} keys were revoked again`,
+    `ended: ${report.ended_sessions} sessions and ${report.ended_login_links} login links; ${report.revoked_keys.length} keys were revoked again`,
     ...(report.undelivered_starts === 0
       ? []
       : [`${report.undelivered_starts} runs had not been started yet; a server starts them`]),

@@ -61,7 +61,7 @@ it('is not whole when a start failed, which it counts and names next to the acce
   expect(isWhole(report)).toBe(false);
   expect(describeRecovery(report)).toEqual([
     'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',
-    'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
+    'ended: 2 sessions and 1 login links; 0 keys were revoked again',
     'not started: 2, which Temporal has not taken; servers try again, and so does capstan recover:',
     '  run_1: Namespace capstan-2 is not found.',
     '  sch_1: 14 UNAVAILABLE',
@@ -84,7 +84,7 @@ it('is whole when no run was left behind, and names those that were', () => {
   expect(isWhole(aRecovery())).toBe(true);
   expect(describeRecovery(aRecovery())).toEqual([
     'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',
-    'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
+    'ended: 2 sessions and 1 login links; 0 keys were revoked again',
   ]);
   const runs = Array.from({ length: 22 }, (_, n) => `run_${n}`);
   for (const left of [aRecovery({ ended_in_temporal: runs }), aRecovery({ undeleted_runs: runs })]) {
@@ -99,6 +99,6 @@ it('explains why search attributes are not registered, and lists the work that w
   expect(describeRecovery(aRecovery({ search_attributes_fault: 'not with this key' }))).toEqual([
     'search attributes could not be registered: not with this key',
     'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',
-    'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
+    'ended: 2 sessions and 1 login links; 0 keys were revoked again',
   ]);
 });
