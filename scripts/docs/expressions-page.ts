@@ -92,6 +92,10 @@ const roots = formatTable(
       'the moment for which a schedule planned the run, also in its reruns; missing in others',
     ],
     [
+      code('run.scheduled_date'),
+      'the date of that moment in the time zone of the schedule, such as `2026-01-31`; missing where that is',
+    ],
+    [
       [code('run.period_start'), code('run.period_end')].join(', '),
       'the period that it stands for: from the start before to `run.scheduled_at`; missing where that is',
     ],
@@ -228,7 +232,7 @@ const filterRules = `
 - An argument \`expr\` is any expression, such as a path. A field is a name in quotes.
 - \`sort\`, \`min\` and \`max\` take numbers only, or strings only. Equal items keep their order.
 - \`round\` rounds halves away from zero. Its argument may be absent.
-- Moments are RFC 3339 texts, dates, or milliseconds since 1970. Results are in UTC. There is no time zone and no clock.
+- Moments are RFC 3339 texts, dates, or milliseconds since 1970. Results are in UTC. There is no time zone and no clock. \`run.scheduled_date\` is the date of a run of a schedule, [in its zone](../operate/schedules.md#the-period-of-a-run).
 `;
 
 const skillFilterTable = formatTable(

@@ -516,6 +516,7 @@ create table run (
   ancestors text[], -- the runs above it, from the first one on; null: nothing started it
   schedule_id text,
   scheduled_at timestamptz,
+  scheduled_date date, -- of scheduled_at, in the zone that the schedule had
   period_start timestamptz, -- when the start before was planned
   backfill_id text, -- that started it
   trace_parent text, -- its place in a trace, as traceparent and tracestate carry it; null: one begins with it

@@ -20,6 +20,8 @@ export interface RunOrigin {
   readonly key_id?: string;
   /** RFC 3339 */
   readonly scheduled_at?: string;
+  /** The day of that moment in the zone of the schedule at that time, YYYY-MM-DD. */
+  readonly scheduled_date?: string;
   /** RFC 3339: when the start before was planned. */
   readonly period_start?: string;
   /** The backfill that started it. */
@@ -83,6 +85,7 @@ const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'is_below_items' | 'st
   schedule_id: true,
   key_id: true,
   scheduled_at: true,
+  scheduled_date: true,
   period_start: true,
   backfill_id: true,
   concurrency_key: true,

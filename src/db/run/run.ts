@@ -110,6 +110,8 @@ export interface RunContextRow
   readonly rerun_of: string | null;
   /** When a schedule planned the first run of its job. */
   readonly scheduled_at: Date | null;
+  /** YYYY-MM-DD */
+  readonly scheduled_date: string | null;
   readonly period_start: Date | null;
   /** Its pipeline, and key and labels of the run at the top, as its calls carry them. */
   readonly scopes: readonly string[];
@@ -136,11 +138,11 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
        least(r.budget_ceiling_usd, (select min(p.budget_ceiling_usd) from unnest(r.ancestors) above (run_id)
          cross join lateral (select * from run p where p.run_id = above.run_id offset 0) p)) as budget_ceiling_usd,
        r.budget_version, r.depth, r.specs, r.trace_parent, r.rerun_of,
-       planned.scheduled_at, planned.period_start,
+       planned.scheduled_at, planned.scheduled_date, planned.period_start,
        run_scopes(r.run_id) as scopes, d.body as definition, j.body as job, o.on_budget
      from run r join definition d using (digest) join job j using (job_id)
      join project o on o.project_id = r.project_id
-     left join lateral (select s.scheduled_at, s.period_start from run s where s.job_id = r.job_id
+     left join lateral (select s.scheduled_at, s.scheduled_date::text, s.period_start from run s where s.job_id = r.job_id
        and s.scheduled_at is not null order by s.scheduled_at limit 1) planned on true where r.run_id = $1`,
     values: [runId],
   });

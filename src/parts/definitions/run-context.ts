@@ -98,14 +98,21 @@ function createRunCompiler(): (row: RunContextRow) => CompiledEntry {
   };
 }
 
-type RunPeriod = Pick<ExpressionScope['run'], 'scheduled_at' | 'period_start' | 'period_end'>;
+type PlannedColumns = Pick<RunContextRow, 'scheduled_at' | 'scheduled_date' | 'period_start'>;
 
 /** A run of the same job, such as a rerun, is for the same time. */
-function periodOf(scheduled_at: Date | null, period_start: Date | null): RunPeriod {
+function periodOf({
+  scheduled_at,
+  scheduled_date,
+  period_start,
+}: PlannedColumns): Partial<ExpressionScope['run']> {
   if (scheduled_at === null) return {};
   const at = scheduled_at.toISOString();
-  if (period_start === null) return { scheduled_at: at };
-  return { scheduled_at: at, period_start: period_start.toISOString(), period_end: at };
+  return {
+    scheduled_at: at,
+    ...(scheduled_date === null ? {} : { scheduled_date }),
+    ...(period_start === null ? {} : { period_start: period_start.toISOString(), period_end: at }),
+  };
 }
 
 /** @returns reads a run, with its definition compiled */
@@ -115,14 +122,14 @@ function createContextReader(db: Db): (runId: string) => Promise<RunContext> {
   return async (runId) => {
     const row = await openRun(db, runId);
     if (row === undefined) throw new AppError('not_found', `there is no run ${runId}`);
-    const { run_id, job_id, pipeline, version, scheduled_at, period_start } = row;
+    const { run_id, job_id, pipeline, version } = row;
     const { countsReruns: isCounted, ...compiled } = compile(row);
     const attempt = isCounted ? 1 + (await countReruns(db, runId)) : 1;
     return {
       ceilingUsd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
       scope: {
         job: row.job,
-        run: { id: run_id, job_id, attempt, pipeline, version, ...periodOf(scheduled_at, period_start) },
+        run: { id: run_id, job_id, attempt, pipeline, version, ...periodOf(row) },
       },
       lists: { of: (stepId, make) => lists.of(`${run_id}/${stepId}`, make) },
       ...row,

@@ -139,10 +139,15 @@ function noSuchJob(jobId: string): AppError {
 }
 
 /** What expressions know about the start by a schedule. */
-function periodOf({ scheduled_at, period_start }: RunOrigin = {}): Partial<ExpressionScope['run']> {
+function periodOf(origin: RunOrigin = {}): Partial<ExpressionScope['run']> {
+  const { scheduled_at, scheduled_date, period_start } = origin;
   if (scheduled_at === undefined) return {};
   const at = new Date(scheduled_at).toISOString();
-  return { scheduled_at: at, ...(period_start === undefined ? {} : { period_start, period_end: at }) };
+  return {
+    scheduled_at: at,
+    ...(scheduled_date === undefined ? {} : { scheduled_date }),
+    ...(period_start === undefined ? {} : { period_start, period_end: at }),
+  };
 }
 
 /** @throws AppError `job_invalid` when the job does not give the key, or a label */

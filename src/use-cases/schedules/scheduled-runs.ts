@@ -7,6 +7,7 @@
  * is counted on the schedule.
  */
 
+import { dayAt } from '@capstan/core/calendar/days';
 import { previousStart } from '@capstan/core/calendar/starts';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
@@ -83,12 +84,16 @@ async function findSubmitted(db: Db, start: ScheduledStart): Promise<ScheduledSu
   return is_untold ? { run_id } : { run_id, has_ended: true };
 }
 
-/** The origin of a run of a schedule: whose it is, its time, and the start before. @param at RFC 3339 */
+/**
+ * The origin of a run of a schedule: whose it is, its time and date, and the start before. The date is kept, since
+ * expressions know no zone and the schedule may move to another. @param at RFC 3339
+ */
 export function originAt({ schedule_id, body, created_by: key_id }: ScheduleRow, at: string) {
   const { cron, timezone } = body;
-  const start = previousStart(cron, { timezone, before: Date.parse(at) });
+  const ms = Date.parse(at);
+  const start = previousStart(cron, { timezone, before: ms });
   const period = start === null ? {} : { period_start: new Date(start).toISOString() };
-  return { schedule_id, key_id, scheduled_at: at, ...period };
+  return { schedule_id, key_id, scheduled_at: at, scheduled_date: dayAt(ms, timezone), ...period };
 }
 
 /** A start by the calendar, of the schedule as it is now. */

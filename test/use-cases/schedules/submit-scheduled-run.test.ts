@@ -120,6 +120,25 @@ it('gives its expressions the planned moment, also those of a rerun, and other r
   expect(await momentOf(byHand.run_id)).toBeUndefined();
 });
 
+it('gives its expressions the date in the zone of the schedule, which it keeps when the schedule moves', async () => {
+  const night = { cron: '30 0 * * *', timezone: 'Europe/Berlin', overlap: 'allow_all' };
+  const key = await aSchedule(night, { labels: { day: '{{ run.scheduled_date ?? "none" }}' } });
+  await submit(aStart(key, '2026-11-26T23:30:00.000Z'));
+  await updateSchedule(db, key.schedule_id, aBody({ ...night, timezone: 'America/New_York' }));
+  await submit(aStart(key, '2026-11-28T05:30:00.000Z'));
+  const [first, second] = await runsOf(key);
+  const { run_id } = await aRun(db, { project_id: key.project_id, rerun_of: first.run_id });
+  await db('run').where({ run_id }).update({ job_id: first.job_id });
+  const contexts = createRunContexts(db);
+  const dateOf = async (id: string) => (await contexts.open(id)).scope.run.scheduled_date;
+  expect([first.labels, second.labels]).toEqual([{ day: '2026-11-27' }, { day: '2026-11-28' }]);
+  expect(await Promise.all([first.run_id, run_id, second.run_id].map(dateOf))).toEqual([
+    '2026-11-27',
+    '2026-11-27',
+    '2026-11-28',
+  ]);
+});
+
 it('takes the version of the moment: of an alias, else the latest', async () => {
   const overlap = 'allow_all';
   const [byAlias, latest] = [await aSchedule({ overlap, alias: 'stable' }), await aSchedule({ overlap })];

@@ -30,6 +30,11 @@ export function addDays(day: string, days: number): string {
   return toDay(toMs(day) + days * dayMs);
 }
 
+/** The day that a calendar on the wall shows there at a moment. @throws RangeError for an unknown zone */
+export function dayAt(ms: number, timezone: string): string {
+  return toDay(openZone(timezone).dateOf(ms));
+}
+
 /** How many days a span has, by the calendar. */
 export function countDays({ from, to }: DaySpan): number {
   return (toMs(to) - toMs(from)) / dayMs + 1;

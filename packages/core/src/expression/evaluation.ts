@@ -28,6 +28,8 @@ export interface ExpressionScope {
     readonly version: string;
     /** RFC 3339; absent: no schedule started a run of its job. */
     readonly scheduled_at?: string;
+    /** Of that moment in the zone of the schedule, YYYY-MM-DD. */
+    readonly scheduled_date?: string;
     /** Of the time for which it works: from the start before to this one. */
     readonly period_start?: string;
     readonly period_end?: string;

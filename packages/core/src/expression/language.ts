@@ -43,20 +43,13 @@ export type RootName = (typeof rootNames)[number];
 /** `steps.<id>.<field>` */
 export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
 
+const scheduled = ['scheduled_at', 'scheduled_date', 'period_start', 'period_end'] as const;
+
 /** `run.<field>` */
-export const runFields = [
-  'id',
-  'job_id',
-  'attempt',
-  'pipeline',
-  'version',
-  'scheduled_at',
-  'period_start',
-  'period_end',
-] as const;
+export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version', ...scheduled] as const;
 
 /** Those of a run that a schedule starts. */
-export const scheduledFields: ReadonlySet<string> = new Set(['scheduled_at', 'period_start', 'period_end']);
+export const scheduledFields: ReadonlySet<string> = new Set(scheduled);
 
 /** `round.<field>` */
 export const roundFields = ['index', 'previous', 'output'] as const;

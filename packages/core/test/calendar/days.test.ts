@@ -6,6 +6,7 @@ import {
   bucketFor,
   countDays,
   cutSpan,
+  dayAt,
   dayStart,
   lastDayOf,
   spanOf,
@@ -19,6 +20,22 @@ function hoursOf(day: string, timezone: string): number {
 }
 
 describe('a day of a zone', () => {
+  it.each([
+    ['2026-11-26T23:30Z', 'Europe/Berlin', '2026-11-27'],
+    ['2026-11-26T22:59:59.999Z', 'Europe/Berlin', '2026-11-26'],
+    ['2026-07-26T22:00Z', 'Europe/Berlin', '2026-07-27'], // summer: two hours ahead
+    ['2026-03-28T22:59Z', 'Europe/Berlin', '2026-03-28'], // the night of the change to summer
+    ['2026-03-28T23:30Z', 'Europe/Berlin', '2026-03-29'],
+    ['2026-10-24T22:00Z', 'Europe/Berlin', '2026-10-25'], // the night of the change to winter
+    ['2026-10-25T22:30Z', 'Europe/Berlin', '2026-10-25'],
+    ['2027-09-05T04:00Z', 'America/Santiago', '2027-09-05'], // midnight is skipped
+    ['2026-11-27T03:00Z', 'America/New_York', '2026-11-26'],
+    ['2026-12-31T10:00Z', 'Pacific/Kiritimati', '2027-01-01'],
+    ['2026-11-26T23:30Z', 'UTC', '2026-11-26'],
+  ])('%s is in %s on %s', (at, timezone, day) => {
+    expect(dayAt(Date.parse(at), timezone)).toBe(day);
+  });
+
   it.each([
     ['2026-01-01', 'UTC', '2026-01-01T00:00Z', 24],
     ['2026-03-29', 'Europe/Berlin', '2026-03-28T23:00Z', 23],

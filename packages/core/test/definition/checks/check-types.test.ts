@@ -49,6 +49,8 @@ const paths: [expression: string, told: Told[]][] = [
   ['{{ steps.a.error.code }}', [['warning', 'path_optional', /only a step that failed/]]],
   ['{{ run.scheduled_at }}', [['warning', 'path_optional', /only a run that a schedule starts/]]],
   ['{{ run.scheduled_at ?? "by hand" }}', []],
+  ['{{ run.scheduled_date }}', [['warning', 'path_optional', /only a run that a schedule starts/]]],
+  ['{{ run.scheduled_date ?? "by hand" }}', []],
   ['{{ run.period_start }}', [['warning', 'path_optional', /only a run that a schedule starts/]]],
   ['{{ run.period_end ?? "by hand" }}', []],
   ['{{ steps.a.error.cod ?? 1 }}', [['warning', 'path_unknown', /cod/, /"code"/]]],
