@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
 import { callTurns, type KeyedMember } from '../../src/residency/keyed-line.ts';
+import type { LineRoute } from '../../src/routing/call-line.ts';
 import type { InstanceSnapshot } from '../../src/routing/types.ts';
 import { anInstance, now } from '../routing/a-snapshot.ts';
 
@@ -24,9 +25,9 @@ function aCall(name: string, key: string | null, member: Partial<KeyedMember> = 
   return { name, key, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
 }
 
-function turns(instances: readonly InstanceSnapshot[], members: readonly Named[]) {
+function turns(instances: readonly InstanceSnapshot[], members: readonly Named[], of: LineRoute = route) {
   const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldMs: 45_000 });
-  return callTurns(route, { instances, priorMs: 10_000, loads }, { members, nowMs: now }).map(
+  return callTurns(of, { instances, priorMs: 10_000, loads }, { members, nowMs: now }).map(
     ({ member: { name }, isPassing }) => (isPassing ? `${name} passes` : name),
   );
 }
@@ -152,6 +153,27 @@ it('no more are called than slots are free, none twice, and none is left while a
         }
       },
     ),
+    { numRuns: runs(100) },
+  );
+});
+
+it.each([
+  ['down', { state: 'down' }],
+  ['drained', { state: 'draining' }],
+  ['resting', { breaker_until_ms: now + 60_000 }],
+  ['of another version', { version: '9.0.0' }],
+] as const)('an instance that is %s changes no turn, whatever it has loaded', (_, box) => {
+  const ids = fc.constantFrom('x', 'y', 'z');
+  const boxOf = fc.record({ key: ids, isBusy: fc.boolean() });
+  const callOf = fc.record({ key: ids, waitedMs: fc.nat({ max: 700_000 }) });
+  fc.assert(
+    fc.property(fc.array(boxOf, { minLength: 1 }), fc.array(callOf), ids, (boxes, calls, key) => {
+      const able = boxes.map((one, at) => aBox(`a${at}`, one.key, one.isBusy ? busy : {}));
+      const members = calls.map(({ key: wanted, waitedMs }, at) => aCall(`${at}`, wanted, { waitedMs }));
+      const unable = aBox('unable', key, box as Partial<InstanceSnapshot>);
+      const narrow = { ...route, versionRange: '^1.0.0' };
+      expect(turns([...able, unable], members, narrow)).toEqual(turns(able, members, narrow));
+    }),
     { numRuns: runs(100) },
   );
 });
