@@ -43,6 +43,7 @@ const saidInWords: readonly RegExp[] = [
   /^\/v1\/hooks\S* \/secret \w+$/,
   /^\/v1\/schedules\S* \/(pipeline|version|alias) \w+_unknown$/,
   /^\/v1\/schedules\S* \/(cron cron_invalid|catch_up catch_up_invalid)$/,
+  /^\/v1\/schedules\S* \/job\S* expression_unused$/,
   /^\/skills\S* \S+ hidden_character$/,
 ];
 

@@ -196,6 +196,37 @@ it('refuses a job that its pipeline would refuse', async () => {
   expect([status, problem.code, problem.errors]).toMatchObject([422, 'job_invalid', [{ pointer: '/job/n' }]]);
 });
 
+it('refuses expressions in its job, which is no template, and takes templates of others', async () => {
+  const job = {
+    n: 1,
+    id: 'night {{run.scheduled_at | format_date("YYYY")}}',
+    list: [{ a: '{{ name }} {{ item }}' }, '{{ job["x"]'],
+    prompt: '{{ name }}, {{ runner.id }}, {{ items }} and {{ steps-left }}, {{% run.id %}}',
+  };
+  const schedule = await create();
+  for (const [method, path] of [
+    ['POST', '/v1/schedules'],
+    ['PUT', `/v1/schedules/${schedule.schedule_id}`],
+  ] as const) {
+    const body = aBody({ name: 'bad', job });
+    const [status, problem] = await readJson<Problem>(api.call(path, { method, body }));
+    const told = problem.errors?.map(({ pointer, code, message }) => [pointer, code, message]);
+    const because = (text: string) =>
+      `the job of a schedule takes no expression, and this text holds ${text}`;
+    expect([status, told]).toEqual([
+      422,
+      [
+        ['/job/id', 'expression_unused', because('{{run.scheduled_at | format_date("YYYY")}}')],
+        ['/job/list/0/a', 'expression_unused', because('{{ item }}')],
+        ['/job/list/1', 'expression_unused', because('{{ job["x"]')],
+      ],
+    ]);
+    expect(problem.errors?.[0]?.suggestion).toMatch(/in the pipeline, where .* run\.scheduled_date/);
+  }
+  const { prompt } = job;
+  expect(await create({ name: 'prompts', job: { n: 1, prompt } })).toMatchObject({ job: { prompt } });
+});
+
 function trigger(id: string, key?: string, body?: object) {
   const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
   return api.call(`/v1/schedules/${id}/trigger`, { method: 'POST', headers, ...(body && { body }) });

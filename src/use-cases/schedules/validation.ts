@@ -1,10 +1,13 @@
 /** Checks a schedule when it is written, so that a fault does not first show at a start at night. */
 
 import { readCron } from '@capstan/core/calendar/cron';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { ProblemItem } from '@capstan/core/contracts/problem';
 import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { parseDuration } from '@capstan/core/duration';
 import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
+import { delimiters, rootNames } from '@capstan/core/expression/language';
+import { extendPointer } from '@capstan/core/json/values';
 import { createNameSuggester } from '@capstan/core/nearest-name';
 import type { Ctx } from '../../context.ts';
 import { isKnownTimezone } from '../../db/access/project.ts';
@@ -48,6 +51,27 @@ function checkCatchUp({ catch_up }: ScheduleRequest): ProblemItem[] {
   if (ms >= leastCatchUpMs && ms <= mostCatchUpMs) return [];
   const message = `catch_up is ${catch_up}; allowed is 10s to 365d`;
   return [{ pointer: '/catch_up', code: 'catch_up_invalid', message }];
+}
+
+/** `{{` and a root of the pipelines' expressions, to the end of it. `{{ name }}` may be a prompt template. */
+const ownExpression = new RegExp(
+  `${delimiters.open}\\s*(?:${rootNames.join('|')})(?![\\w-])(?:(?!${delimiters.close}).)*(?:${delimiters.close})?`,
+  's',
+);
+const shown = 80;
+
+/** The job is no template, so an expression in it would reach the run as it is written. */
+function checkNoExpression(value: Json, pointer: string): ProblemItem[] {
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value).flatMap(([key, below]) =>
+      checkNoExpression(below, extendPointer(pointer, key)),
+    );
+  const found = typeof value === 'string' ? ownExpression.exec(value)?.[0] : undefined;
+  if (found === undefined) return [];
+  const message = `the job of a schedule takes no expression, and this text holds ${found.slice(0, shown)}`;
+  const suggestion =
+    'write the expression in the pipeline, where run.scheduled_at and run.scheduled_date tell the runs apart';
+  return [{ pointer, code: 'expression_unused', message, suggestion }];
 }
 
 /** The version of a stored pipeline that a schedule or a hook names. */
@@ -99,6 +123,7 @@ export async function checkSchedule(
     ...checkCron(request),
     ...(await checkTimezone(ctx.db, request)),
     ...checkCatchUp(request),
+    ...checkNoExpression(request.job, '/job'),
     ...('pointer' in target ? [target] : []),
   ];
   if (errors.length > 0 || 'pointer' in target) throw refuseRequest(errors);
