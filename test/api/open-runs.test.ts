@@ -44,9 +44,10 @@ test('beyond what a project may have open a run is refused, until another one ha
   await submit();
   const refused = {
     code: 'open_runs_limit',
-    detail: `the project has ${most} open runs; allowed are ${most}`,
+    detail: `the project has ${most} open runs; OPEN_RUNS_PER_PROJECT allows ${most}`,
   };
   expect(await submit()).toEqual([429, expect.objectContaining(refused)]);
+  expect((await call('/v1/runs', request)).headers.get('retry-after')).toBe('30');
   expect(await submit({ 'idempotency-key': 'sixth' })).toEqual([429, expect.objectContaining(refused)]);
   expect((await submit({ 'idempotency-key': 'fourth' }))[0]).toBe(202); // it was accepted before
   expect((await (await aCaller('other')).submit())[0]).toBe(202);

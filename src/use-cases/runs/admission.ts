@@ -79,6 +79,9 @@ function admitOne(run: PreparedRun, admissions: ReadonlyMap<string, Admissions>)
   return run.row.concurrency_key === undefined || counted === undefined ? run.row : admit(run, counted);
 }
 
+/** Runs end after minutes rather than seconds, and no answer knows when. */
+const openRunsRetryS = 30;
+
 /** @throws AppError `state_conflict` when a step, or a schedule at its time, has started a run before */
 function findRefusals(
   rows: readonly NewRun[],
@@ -89,8 +92,8 @@ function findRefusals(
   if (left.length > 0 && (mostOpen === null || open + rows.length <= mostOpen)) {
     throw new AppError('state_conflict', 'the run was started before');
   }
-  const message = `the project has ${open + run_ids.size} open runs; allowed are ${mostOpen}`;
-  const refusal = new AppError('open_runs_limit', message, { retryAfterS: 1 });
+  const message = `the project has ${open + run_ids.size} open runs; OPEN_RUNS_PER_PROJECT allows ${mostOpen}`;
+  const refusal = new AppError('open_runs_limit', message, { retryAfterS: openRunsRetryS });
   return new Map(left.map(({ run_id }) => [run_id, refusal]));
 }
 

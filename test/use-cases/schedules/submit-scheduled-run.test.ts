@@ -232,7 +232,8 @@ it('makes a failed run of one more run than the project may have open', async ()
   const key = await aSchedule({ overlap: 'allow_all' });
   const answers: object[] = [];
   for (const day of [1, 2, 3, 4]) answers.push(await submit(aStart(key, `2026-03-0${day}T04:30:00.000Z`)));
-  const refused = { code: 'open_runs_limit', message: 'the project has 3 open runs; allowed are 3' };
+  const message = 'the project has 3 open runs; OPEN_RUNS_PER_PROJECT allows 3';
+  const refused = { code: 'open_runs_limit', message };
   expect(answers.at(-1)).toEqual({ refused });
   expect((await failedStartOf(key, '2026-03-04T04:30:00.000Z')).error).toEqual(refused);
 });
