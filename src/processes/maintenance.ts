@@ -181,7 +181,7 @@ export async function recoverFromRestore(
     logger: pino({ level: 'silent' }),
     temporal,
     outbox: new Map(),
-    markStart: createStartMarks(db),
+    markStart: createStartMarks(db, temporal.payloadKeys),
     publicUrl,
     consoleUrl: () => consoleUrlOf(config, publicUrl()),
     registerSearchAttributes: temporal.registerSearchAttributes,

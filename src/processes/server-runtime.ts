@@ -154,7 +154,8 @@ export async function createServerRuntime(
   const signIn = await configureSignIn(config);
   const personChecks =
     signIn === null ? null : parts.add(createPersonChecks({ db: common.db, logger }, signIn));
-  const tools = { logger, outbox, markStart: createStartMarks(common.db), webhookSender };
+  const markStart = createStartMarks(common.db, temporal.payloadKeys);
+  const tools = { logger, outbox, markStart, webhookSender };
   const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };
   const ctx = createServerCtx(base, signIn);
   addMaintenance(ctx, parts, personChecks);

@@ -21,7 +21,7 @@ import {
   readTemporalAddress,
   requireNamespace,
 } from '../clients/temporal/connection.ts';
-import { createDataConverter, readNewestKeyId } from '../clients/temporal/payload-codec.ts';
+import { createDataConverter, readKeyIds } from '../clients/temporal/payload-codec.ts';
 import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { createSchedules } from '../clients/temporal/schedules.ts';
 import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
@@ -257,7 +257,7 @@ export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
     namespace: client.options.namespace,
     address: readTemporalAddress(),
     schedules: createSchedules(client, TASK_QUEUE, bounded),
-    payloadKey: readNewestKeyId(PAYLOAD_KEYS),
+    payloadKeys: readKeyIds(PAYLOAD_KEYS),
     /** Rejects if Temporal does not answer within 10 s. */
     answers: () => connectionOf(client).ensureConnected(),
     requireNamespace: () => requireNamespace(client, bounded),

@@ -68,13 +68,6 @@ async function restart(keys: string): Promise<void> {
   await Promise.all([capstan.startServer(), capstan.startWorker()]);
 }
 
-/** The server continues with the keys that it has read. */
-async function restartWorker(keys: string): Promise<void> {
-  await capstan.killWorker('SIGTERM');
-  await writeFile(file, keys);
-  await capstan.startWorker();
-}
-
 /** At a time that does not come during a test. */
 async function addSchedule(): Promise<Schedule> {
   const steps = [{ id: 'a', capability: 'echo', input: { v: word } }];
@@ -153,15 +146,20 @@ test.runIf(isLong)('a secret is encrypted by the new key, and sent when the form
 });
 
 test.runIf(isLong)(
-  'without the key that a run needs its worker names it, and continues with it',
+  'without the key that a run needs the run and its worker name it, and it continues with it',
   async () => {
     const run = await capstan.submit([{ id: 'ask', review: { title: 'May it go on?' } }]);
     const review = await openReview(run.run_id);
     const other = `k9:${randomBytes(32).toString('base64')}`;
-    await restartWorker(other);
+    await restart(other);
+    const stalled = await waitFor('the reason', async () => {
+      const { body } = await capstan.request<Run>('GET', `/v1/runs/${run.run_id}`);
+      return body.stalled;
+    });
+    expect(stalled).toMatchObject({ missing_key: 'k1', message: expect.stringContaining('there are k9') });
     await decide(capstan, review, { action: 'output', output: { take: 1 } });
     await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'));
-    await restartWorker(`${newer},${other}`);
+    await restart(`${newer},${other}`);
     expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
   },
 );

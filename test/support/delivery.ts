@@ -14,13 +14,13 @@ import { fakeWorkflows } from './run-workflows.ts';
 interface KnownTemporal {
   readonly workflows?: Partial<RunWorkflows>;
   readonly schedules?: Partial<TemporalSchedules>;
-  /** The id of the key that encrypts schedules; default: none. */
-  readonly payloadKey?: string;
+  /** The ids of its keys; default: none. */
+  readonly payloadKeys?: readonly string[];
 }
 
 export function aDeliveryCtx(
   db: Db,
-  { workflows = {}, schedules = {}, payloadKey = '' }: KnownTemporal = {},
+  { workflows = {}, schedules = {}, payloadKeys = [] }: KnownTemporal = {},
   engineVersion = 3,
 ): DeliveryCtx {
   return {
@@ -44,10 +44,10 @@ export function aDeliveryCtx(
         isStarting: async () => false,
         ...schedules,
       },
-      payloadKey,
+      payloadKeys,
     },
     outbox: new Map(),
-    markStart: createStartMarks(db),
+    markStart: createStartMarks(db, payloadKeys),
     publicUrl: () => 'http://capstan.test',
     consoleUrl: () => 'http://capstan.test/ui/',
   };

@@ -227,10 +227,16 @@ function renderOrigin({ parent, rerun_of, superseded_by, schedule_id, started_by
 function renderStall({ state, stalled, pipeline, run_id }: Run): string[] {
   if (stalled === undefined || terminalRunStates.has(state)) return [];
   const reset = '--type LastWorkflowTask --reapply-exclude Signal --reason stalled';
+  const remedy =
+    stalled.missing_key === undefined
+      ? [
+          'It continues by itself when the cause is mended. If the last signal is the cause:',
+          `  temporal workflow reset -w ${pipeline}/${run_id} ${reset}`,
+        ]
+      : ['Add this key for every server and worker. It then continues by itself, within ten minutes.'];
   return [
     `Its workflow cannot make progress since ${stalled.since}: ${stalled.message}`,
-    'It continues by itself when the cause is mended. If the last signal is the cause:',
-    `  temporal workflow reset -w ${pipeline}/${run_id} ${reset}`,
+    ...remedy,
     `To end it: capstan cancel ${run_id}`,
   ];
 }

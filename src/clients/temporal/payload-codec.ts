@@ -30,15 +30,23 @@ function encrypt({ id, key }: PayloadKey, payload: Payload): Payload {
   };
 }
 
+/** @param ids of the keys that there are @returns why a payload under another key cannot be read */
+export function describeMissingKey(id: string, ids: readonly string[]): string {
+  const have = ids.length === 0 ? 'there is none' : `there are ${ids.join(', ')}`;
+  return `a payload in Temporal is encrypted by the key ${JSON.stringify(id)} of PAYLOAD_KEYS; ${have}`;
+}
+
 /** @throws Error that names the key */
 function decrypt(keys: readonly PayloadKey[], payload: Payload): Payload {
   if (textOf(payload.metadata?.encoding) !== encoding) return payload;
   const id = textOf(payload.metadata?.['encryption-key-id']);
   const known = keys.find((key) => key.id === id);
-  const have = keys.length === 0 ? 'there is none' : `there are ${keys.map((key) => key.id).join(', ')}`;
   if (known === undefined)
     throw new Error(
-      `a payload in Temporal is encrypted by the key ${JSON.stringify(id)} of PAYLOAD_KEYS; ${have}`,
+      describeMissingKey(
+        id,
+        keys.map((key) => key.id),
+      ),
     );
   const plain = unseal(known.key, payload.data ?? Buffer.alloc(0));
   if (plain === null)
@@ -104,9 +112,9 @@ export function readPayloadKeys(setting: string): readonly [PayloadKey, ...Paylo
   return [first, ...others];
 }
 
-/** @param setting as above; undefined: nothing is encrypted @returns the id of the key that encrypts; '' = there is none */
-export function readNewestKeyId(setting: string | undefined): string {
-  return setting === undefined ? '' : readPayloadKeys(setting)[0].id;
+/** @param setting as above; undefined: nothing is encrypted @returns the ids of the keys, first the one that encrypts */
+export function readKeyIds(setting: string | undefined): readonly string[] {
+  return setting === undefined ? [] : readPayloadKeys(setting).map(({ id }) => id);
 }
 
 /**

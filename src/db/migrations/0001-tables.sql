@@ -493,6 +493,7 @@ create table run (
   error jsonb,
   created_at timestamptz not null default clock_timestamp(),
   start_delivered_at timestamptz, -- Temporal has taken the start
+  payload_key text not null default '', -- the id of the key by which that is encrypted there; '' = by none
   started_at timestamptz, -- a worker has taken its first step
   finished_at timestamptz,
 
@@ -564,6 +565,10 @@ create index run_untold on run (finished_at)
   where parent_workflow_id is not null and parent_told_at is null and finished_at is not null; -- maintenance: parents
 create index run_with_workflow on run (start_delivered_at)
   where start_delivered_at is not null and finished_at is null; -- those that Temporal may have closed
+create index run_by_payload_key on run (payload_key)
+  where payload_key <> '' and finished_at is null; -- maintenance: keys that open runs need
+create index run_without_key on run (run_id)
+  where stalled ->> 'missing_key' is not null and finished_at is null; -- maintenance: whose key may be back
 create trigger run_refuse_erased before insert on run for each row execute function refuse_erased();
 
 -- A step of a run: `item` 0 is the step as a whole, the items of a `for_each`, or the rounds of a `repeat`, are 1, 2, …

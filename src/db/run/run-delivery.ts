@@ -5,7 +5,7 @@
 import type { DecidedRoute } from '@capstan/core/contracts/decision';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Priority } from '@capstan/core/contracts/primitives';
-import type { RunState, StalledRun } from '@capstan/core/contracts/run';
+import type { RunState } from '@capstan/core/contracts/run';
 import type { CancelRequest, ParentUnit } from '@capstan/core/contracts/run-control';
 import { type Db, relaxed } from '../connect.ts';
 import { type DeliveredPage, query, runPrepared } from '../statements.ts';
@@ -54,11 +54,13 @@ const isTerminated = `finished_at is not null and cancel_mode is not distinct fr
 /**
  * A mark that a crash undoes is made again: the repeated start finds the first one. A run that was terminated meanwhile
  * stays unmarked until its workflow has ended, so that maintenance ends the workflow if this process cannot.
+ * @param payloadKey the id of the key by which the starts are encrypted; '' = by none
  * @returns the runs that exist
  */
 export async function markStartsDelivered(
   db: Db,
   marks: readonly StartMark[],
+  payloadKey: string,
 ): Promise<readonly (StartedRow & Pick<StartMark, 'run_id'>)[]> {
   const { rows } = await runPrepared<StartedRow & Pick<StartMark, 'run_id'>>(db, {
     name: 'mark_starts_delivered',
@@ -66,13 +68,13 @@ export async function markStartsDelivered(
          select run_id, m.version from unnest($1::text[], $2::int[]) m (run_id, version)
          join run using (run_id) order by run_id for update of run
        )
-       update run r set control_delivered = greatest(control_delivered, m.version),
+       update run r set control_delivered = greatest(control_delivered, m.version), payload_key = $3,
          start_delivered_at = case when ${isTerminated} then start_delivered_at else now() end
        from marked m where r.run_id = m.run_id and ${relaxed}
        returning r.run_id, cancel_requested_at is not null as is_cancelled,
          control_version > control_delivered as is_changed,
          ${isTerminated} as is_terminated`,
-    values: [marks.map(({ run_id }) => run_id), marks.map(({ version }) => version)],
+    values: [marks.map(({ run_id }) => run_id), marks.map(({ version }) => version), payloadKey],
   });
   return rows;
 }
@@ -259,42 +261,6 @@ export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<
   );
 }
 
-export interface IdleRunRow extends Pick<OpenRunRow, 'run_id' | 'pipeline'> {
-  readonly stalled: StalledRun | null;
-  /** Temporal has accepted its cancel. */
-  readonly is_cancelled: boolean;
-}
-
-const idleColumns = `r.run_id, r.pipeline, r.stalled, r.cancel_delivered_at is not null as is_cancelled from run r
-   where r.start_delivered_at < clock_timestamp() - interval '5 seconds' and r.finished_at is null`;
-
-/** Runs that are known to stall, and those that do not end although Temporal has accepted their cancel. */
-export function listSuspiciousRuns(db: Db, limit: number): Promise<readonly IdleRunRow[]> {
-  return query<IdleRunRow>(db).all(
-    `select ${idleColumns} and (r.stalled is not null or r.cancel_delivered_at < clock_timestamp() - interval '5 seconds')
-     order by r.run_id limit ?`,
-    [limit],
-  );
-}
-
-/** Open runs without a call in flight, by id, after `after`. */
-export function listIdleRuns(db: Db, after: string, limit: number): Promise<readonly IdleRunRow[]> {
-  return query<IdleRunRow>(db).all(
-    `select ${idleColumns} and r.run_id > ? and not exists (
-       select from attempt a where a.run_id = r.run_id and a.state in ('reserved', 'dispatched') and a.answers_by is null)
-     order by r.run_id limit ?`,
-    [after, limit],
-  );
-}
-
-/** @param stalled null: its workflow makes progress */
-export async function writeStalled(db: Db, runId: string, stalled: StalledRun | null): Promise<void> {
-  await db('run')
-    .where({ run_id: runId })
-    .whereNull('finished_at')
-    .update({ stalled: stalled === null ? null : JSON.stringify(stalled) });
-}
-
 /** @returns null if there is no such run */
 export async function readRunRef(
   db: Db,
@@ -323,7 +289,7 @@ export function listDelivered(
 /** Marks its start for redelivery, with all later requests. @returns false if it has ended; nothing was written */
 export function forgetStart(db: Db, runId: string): Promise<boolean> {
   return query(db).wrote(
-    `update run set start_delivered_at = null, cancel_delivered_at = null, control_delivered = 0
+    `update run set start_delivered_at = null, cancel_delivered_at = null, control_delivered = 0, payload_key = ''
      where run_id = ? and finished_at is null`,
     [runId],
   );

@@ -26,8 +26,8 @@ export interface TemporalParts {
   readonly workflows: RunWorkflows;
   readonly schedules: TemporalSchedules;
   readonly namespace: string;
-  /** The id of the key that encrypts new payloads. */
-  readonly payloadKey: string;
+  /** The ids of the keys that decrypt payloads; the first one encrypts. None: payloads are not encrypted. */
+  readonly payloadKeys: readonly string[];
 }
 
 /** The parts of a server that deliveries need. */
@@ -38,7 +38,7 @@ export interface DeliveryCtx extends PartBase {
   readonly publicUrl: () => string;
   readonly consoleUrl: () => string;
   readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'LEASE_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
-  readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKey'>;
+  readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKeys'>;
 }
 
 /** Finds rows whose workflow Temporal has forgotten after it accepted the start. */

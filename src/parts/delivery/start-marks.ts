@@ -12,8 +12,9 @@ const nothing: StartedRow = { is_cancelled: false, is_terminated: false, is_chan
 /**
  * Marks starts as delivered, by one statement for all starts of a moment: no caller waits for a mark, and right after a
  * start the run itself needs the machine.
+ * @param payloadKeys the ids of the keys; the first one has encrypted the start
  */
-export function createStartMarks(db: Db): MarkStart {
+export function createStartMarks(db: Db, [payloadKey = '']: readonly string[]): MarkStart {
   let due: StartMark[] = [];
   let batch: Promise<ReadonlyMap<string, StartedRow>> | null = null;
 
@@ -22,7 +23,7 @@ export function createStartMarks(db: Db): MarkStart {
     const marks = due;
     due = [];
     batch = null;
-    const rows = await markStartsDelivered(db, marks);
+    const rows = await markStartsDelivered(db, marks, payloadKey);
     return new Map(rows.map((row) => [row.run_id, row]));
   };
 

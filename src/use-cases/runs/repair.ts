@@ -8,17 +8,20 @@
  * Runs whose workflow is open and cannot make progress are marked: Temporal repeats a task that fails, and no list of
  * Temporal names them. Therefore runs in which nothing happens are asked one by one, a page at a time, and first those
  * that are known, or that do not end although they were cancelled. A cancelled one is ended: it would not receive it.
+ * Runs whose payload key is missing have no task while they wait, and are known by their rows.
  */
 import pLimit from 'p-limit';
+import { describeMissingKey } from '../../clients/temporal/payload-codec.ts';
+import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run/run-delivery.ts';
 import {
+  clearMissingKeys,
   type IdleRunRow,
   listIdleRuns,
-  listOpenAmong,
+  listNeededKeys,
   listSuspiciousRuns,
-  type OpenRunRow,
-  readOldestOpen,
+  markMissingKey,
   writeStalled,
-} from '../../db/run/run-delivery.ts';
+} from '../../db/run/run-stall.ts';
 import type { DeliveryCtx } from '../../parts/delivery/deliveries.ts';
 import { closeLostRun, type LostEnd } from './closing.ts';
 
@@ -100,6 +103,7 @@ export function createStallWatch(ctx: RepairCtx): () => Promise<number> {
 
   /** @returns how many it marked or ended */
   return async () => {
+    const keyless = await markMissingKeys(ctx);
     const idle = await listIdleRuns(ctx.db, after, looksAtOnce);
     after = idle.length < looksAtOnce ? '' : (idle.at(-1)?.run_id ?? '');
     const rows = [...(await listSuspiciousRuns(ctx.db, looksAtOnce)), ...idle];
@@ -107,8 +111,26 @@ export function createStallWatch(ctx: RepairCtx): () => Promise<number> {
     const looks = [...new Map(rows.map((row) => [row.run_id, row])).values()].map((row) =>
       inTurn(() => lookForStall(ctx, row)),
     );
-    return (await Promise.all(looks)).filter((isFound) => isFound).length;
+    return keyless + (await Promise.all(looks)).filter((isFound) => isFound).length;
   };
+}
+
+/**
+ * Marks the open runs whose payload key this server lacks, also those that wait: no process with the same settings can
+ * read their histories. Clears the marks of runs whose key is back.
+ * @returns how many it marked
+ */
+async function markMissingKeys({ db, logger, temporal: { payloadKeys } }: RepairCtx): Promise<number> {
+  await clearMissingKeys(db, payloadKeys);
+  let marked = 0;
+  for (const missing_key of await listNeededKeys(db)) {
+    if (payloadKeys.includes(missing_key)) continue;
+    const message = describeMissingKey(missing_key, payloadKeys);
+    const runs = await markMissingKey(db, { missing_key, message, since: new Date().toISOString() });
+    if (runs > 0) logger.warn({ runs, missing_key }, `open runs cannot make progress: ${message}`);
+    marked += runs;
+  }
+  return marked;
 }
 
 async function lookForStall(ctx: RepairCtx, row: IdleRunRow): Promise<boolean> {
@@ -121,7 +143,7 @@ async function lookForStall(ctx: RepairCtx, row: IdleRunRow): Promise<boolean> {
   }
   if (row.is_cancelled) return endStalled(ctx, row);
   const stalled = { message: fault.message, since: fault.since.toISOString() };
-  if (known?.message === stalled.message) return false;
+  if (known?.missing_key !== undefined || known?.message === stalled.message) return false;
   await writeStalled(db, run_id, stalled);
   logger.warn({ run_id, ...stalled }, 'the workflow of a run cannot make progress');
   return true;

@@ -51,7 +51,10 @@ function toOrder(row: ScheduleRow): ScheduleOrder {
 
 /** @returns whether there may be a newer state */
 function deliverOne({ db, temporal }: DeliveryCtx, scheduleId: string): Promise<boolean> {
-  const { schedules, payloadKey } = temporal;
+  const {
+    schedules,
+    payloadKeys: [payloadKey = ''],
+  } = temporal;
   return db.transaction(async (trx) => {
     if (!(await tryScheduleTurn(trx, scheduleId))) return false;
     const row = await readUndeliveredSchedule(trx, scheduleId, payloadKey);
@@ -81,7 +84,7 @@ export const changedSchedules: DeliveryKind<
   atOnce,
   due: async ({ db, temporal }) => {
     const overdue = await listUndeliveredSchedules(db, overdueMs, deliveryBatch);
-    const others = await listUnderOtherKeys(db, temporal.payloadKey, deliveryBatch);
+    const others = await listUnderOtherKeys(db, temporal.payloadKeys[0] ?? '', deliveryBatch);
     const old = await listOldPlans(db, deliveryBatch);
     return [...new Set([...overdue, ...others, ...old])].map((schedule_id) => ({ schedule_id }));
   },

@@ -66,3 +66,12 @@ test('a run is started with the version that the configuration names, until all 
   await deliverSoon(ctx, runStarts, { run_id });
   expect(started.map((input) => [input.run_id, input.engine_version])).toEqual([[run_id, 1]]);
 });
+
+test('a run remembers the key by which its start is encrypted, which may be newer than its row', async () => {
+  const [plain, encrypted] = [await aRun(db), await aRun(db)];
+  await deliverSoon(aDeliveryCtx(db), runStarts, plain);
+  await deliverSoon(aDeliveryCtx(db, { payloadKeys: ['k1', 'k0'] }), runStarts, encrypted);
+  const keyOf = ({ run_id }: { run_id: string }) => db('run').where({ run_id }).first('payload_key');
+  expect(await keyOf(plain)).toEqual({ payload_key: '' });
+  expect(await keyOf(encrypted)).toEqual({ payload_key: 'k1' });
+});

@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { forgetStart } from '../../../src/db/run/run-delivery.ts';
 import { readRun } from '../../../src/db/run/run-list.ts';
 import { createStallWatch } from '../../../src/use-cases/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -23,7 +24,7 @@ async function anOpenRun(row: object = {}): Promise<StoredRun> {
 const since = new Date('2026-11-28T05:00:00Z');
 
 /** A watch over workflows, of which some fail. */
-function aWatch(messages: ReadonlyMap<string, string>) {
+function aWatch(messages: ReadonlyMap<string, string>, payloadKeys: readonly string[] = []) {
   const asked: string[] = [];
   const ended: string[] = [];
   const workflows: Partial<RunWorkflows> = {
@@ -37,7 +38,7 @@ function aWatch(messages: ReadonlyMap<string, string>) {
       return 'ended';
     },
   };
-  return { watch: createStallWatch(aDeliveryCtx(db, { workflows })), asked, ended };
+  return { watch: createStallWatch(aDeliveryCtx(db, { workflows, payloadKeys })), asked, ended };
 }
 
 async function stalledOf({ project_id, run_id }: StoredRun) {
@@ -94,6 +95,62 @@ test('of many idle runs each is asked about in turn, those that are known to sta
   for (let tick = 0; tick < 2; tick++) await watch();
   expect(new Set(asked).size).toBe(183);
   expect(asked.filter((id) => id === known.run_id)).toHaveLength(2);
+});
+
+const missing = (id: string, have: string) =>
+  `a payload in Temporal is encrypted by the key "${id}" of PAYLOAD_KEYS; ${have}`;
+
+test('all open runs whose payload key is missing show that at once, also those that wait, until it is back', async () => {
+  const now = { start_delivered_at: db.fn.now() };
+  const old = [
+    await anOpenRun({ payload_key: 'k0', ...now }),
+    await anOpenRun({ payload_key: 'k0', state: 'queued' }),
+  ];
+  const [other, plain] = [await anOpenRun({ payload_key: 'k1', ...now }), await anOpenRun()];
+  const ended = await anOpenRun({ payload_key: 'k0', finished_at: db.fn.now() });
+  const without = aWatch(new Map([[plain.run_id, 'a newer worker is needed']]));
+  expect(await without.watch()).toBe(4);
+  const first = await stalledOf(old[0] as StoredRun);
+  expect(first).toEqual({
+    message: missing('k0', 'there is none'),
+    missing_key: 'k0',
+    since: expect.any(String),
+  });
+  for (const run of old) expect(await stalledOf(run)).toMatchObject({ missing_key: 'k0' });
+  expect(await stalledOf(other)).toMatchObject({
+    message: missing('k1', 'there is none'),
+    missing_key: 'k1',
+  });
+  expect(await stalledOf(plain)).toEqual({ message: 'a newer worker is needed', since: since.toISOString() });
+  expect(await stalledOf(ended)).toBeNull();
+  expect(await without.watch()).toBe(0);
+  expect(new Set(without.asked)).toEqual(new Set([plain.run_id]));
+
+  const withOne = aWatch(new Map(), ['k2', 'k1']);
+  expect(await withOne.watch()).toBe(2);
+  expect(await stalledOf(old[0] as StoredRun)).toEqual({
+    ...first,
+    message: missing('k0', 'there are k2, k1'),
+  });
+  for (const run of [other, plain]) expect(await stalledOf(run)).toBeNull();
+  expect(withOne.asked).toContain(plain.run_id);
+
+  expect(await aWatch(new Map(), ['k1', 'k0']).watch()).toBe(0);
+  for (const run of old) expect(await stalledOf(run)).toBeNull();
+});
+
+test('a run whose payload key is missing can be cancelled, and needs none when Temporal has forgotten it', async () => {
+  const [left, forgotten] = [await anOpenRun({ payload_key: 'k0' }), await anOpenRun({ payload_key: 'k0' })];
+  const { watch, ended } = aWatch(new Map([[left.run_id, missing('k0', 'there is none')]]));
+  await watch();
+  await requestCancel(db, left, { reason: null, mode: 'graceful', by: 'key_1' });
+  await db('run')
+    .where({ run_id: left.run_id })
+    .update({ cancel_delivered_at: db.raw(`clock_timestamp() - interval '6 seconds'`) });
+  await forgetStart(db, forgotten.run_id);
+  expect(await watch()).toBe(1);
+  expect(ended).toEqual([left.run_id]);
+  expect(await stalledOf(forgotten)).toBeNull();
 });
 
 test('a cancelled run that cannot receive it is ended, with its workflow', async () => {

@@ -44,7 +44,7 @@ async function aSchedule(body: object = {}): Promise<ScheduleKey> {
 function aDelivery(temporal: Partial<TemporalSchedules> = {}, payloadKey = '') {
   const told: (ScheduleOrder | string)[] = [];
   const ctx = aDeliveryCtx(db, {
-    payloadKey,
+    payloadKeys: [payloadKey],
     schedules: {
       put: async (order) => void told.push(order),
       remove: async ({ workflow_id }) => void told.push(workflow_id.slice('trailer/'.length)),

@@ -101,6 +101,8 @@ export const StalledRun = z
     /** Why the task fails. */
     message: z.string(),
     since: Instant,
+    /** The key by which the run was started, and which `PAYLOAD_KEYS` of the server lacks. The next task fails. */
+    missing_key: z.string().optional(),
   })
   .meta({ id: 'StalledRun' });
 export type StalledRun = z.infer<typeof StalledRun>;
