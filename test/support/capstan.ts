@@ -132,7 +132,8 @@ export interface Capstan extends CapstanClient {
   stop(): Promise<void>;
 }
 
-export function createClient(findUrl: () => string, key: string): CapstanClient {
+/** @param projectId that `read` asks about: another test may have given the key more projects */
+export function createClient(findUrl: () => string, key: string, projectId?: string): CapstanClient {
   const request: CapstanClient['request'] = async (method, path, body, headers = {}) => {
     const response = await fetch(findUrl() + path, {
       method,
@@ -147,9 +148,10 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
     const isJson = response.headers.get('content-type')?.includes('json') === true;
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   };
+  const project: Record<string, string> = projectId === undefined ? {} : { 'x-project-id': projectId };
   const read: CapstanClient['read'] = async <Body>(path: string) => {
     const { status, body } = await waitFor(`an answer of GET ${path}`, async () => {
-      const answer = await request<Body>('GET', path);
+      const answer = await request<Body>('GET', path, undefined, project);
       return answer.status === 503 ? undefined : answer;
     });
     if (status !== 200) throw new Error(`GET ${path}: ${status} ${JSON.stringify(body)}`);

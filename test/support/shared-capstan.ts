@@ -28,7 +28,7 @@ async function openProject(admin: CapstanClient, findUrl: () => string): Promise
   const projectId = project.body.project_id;
   const wanted = { name, scopes: ['admin'], projects: [projectId] };
   const { key } = (await admin.request<{ key: string }>('POST', '/v1/keys', wanted)).body;
-  return { ...createClient(findUrl, key), key, projectId };
+  return { ...createClient(findUrl, key, projectId), key, projectId };
 }
 
 /** The common Capstan of a test run, with a project of the caller: tests do not stop or kill it. */

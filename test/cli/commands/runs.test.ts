@@ -393,7 +393,7 @@ describe('aliases of a pipeline', () => {
 test.each([
   [{ missing_key: 'k1' }, 'Add this key for every server and worker.', 'temporal workflow reset'],
   [{}, 'temporal workflow reset -w p/run_1', 'Add this key'],
-])('a run whose workflow cannot make progress, with %j, names what mends it', async (more, said, unsaid) => {
+])('a run whose workflow cannot make progress, with %j, names its remedy', async (more, said, unsaid) => {
   const stalled = { message: 'no task succeeds', since: '2026-01-01T00:00:00.000Z', ...more };
   const { stdout } = await capstan(['show', 'run_1'], { ...run, stalled });
   expect(stdout).toContain('since 2026-01-01T00:00:00.000Z: no task succeeds');

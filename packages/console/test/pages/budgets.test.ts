@@ -77,6 +77,7 @@ test('a budget of a key is picked by its name, shown with it, and edited where i
 
 test('any days by two groups are the numbers of the API, and lead to their calls and to CSV', async () => {
   const { capstan } = visitors.studio;
+  await capstan.request('POST', '/v1/projects', { name: 'another' });
   const { run_id } = await capstan.submit(
     [
       {
