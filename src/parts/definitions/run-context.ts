@@ -98,20 +98,25 @@ function createRunCompiler(): (row: RunContextRow) => CompiledEntry {
   };
 }
 
-type PlannedColumns = Pick<RunContextRow, 'scheduled_at' | 'scheduled_date' | 'period_start'>;
+/** The start by a schedule, of a row or of a run that is not written yet. */
+interface PlannedStart {
+  readonly scheduled_at?: Date | string | null;
+  readonly scheduled_date?: string | null;
+  readonly period_start?: Date | string | null;
+}
 
-/** A run of the same job, such as a rerun, is for the same time. */
-function periodOf({
+/** What expressions know about it. A run of the same job, such as a rerun, is for the same time. */
+export function periodOf({
   scheduled_at,
   scheduled_date,
   period_start,
-}: PlannedColumns): Partial<ExpressionScope['run']> {
-  if (scheduled_at === null) return {};
-  const at = scheduled_at.toISOString();
+}: PlannedStart): Partial<ExpressionScope['run']> {
+  if (scheduled_at == null) return {};
+  const at = new Date(scheduled_at).toISOString();
   return {
     scheduled_at: at,
-    ...(scheduled_date === null ? {} : { scheduled_date }),
-    ...(period_start === null ? {} : { period_start: period_start.toISOString(), period_end: at }),
+    ...(scheduled_date == null ? {} : { scheduled_date }),
+    ...(period_start == null ? {} : { period_start: new Date(period_start).toISOString(), period_end: at }),
   };
 }
 

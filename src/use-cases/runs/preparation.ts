@@ -10,7 +10,6 @@ import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { RunRequest } from '@capstan/core/contracts/run';
 import { AppError } from '@capstan/core/errors/app-error';
-import type { ExpressionScope } from '@capstan/core/expression/evaluation';
 import type { Meter } from '@capstan/core/expression/meter';
 import { findMediaJobs, type MediaMention } from '@capstan/core/media';
 import { formatUsd } from '@capstan/core/money/nano-usd';
@@ -33,6 +32,7 @@ import {
   readConcurrencyKey,
   readLabels,
 } from '../../parts/definitions/known-definitions.ts';
+import { periodOf } from '../../parts/definitions/run-context.ts';
 import { turnFor } from '../../parts/expression-work.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
 import { newId } from '../../parts/ids.ts';
@@ -138,18 +138,6 @@ function noSuchJob(jobId: string): AppError {
   return new AppError('not_found', `there is no job ${jobId}`);
 }
 
-/** What expressions know about the start by a schedule. */
-function periodOf(origin: RunOrigin = {}): Partial<ExpressionScope['run']> {
-  const { scheduled_at, scheduled_date, period_start } = origin;
-  if (scheduled_at === undefined) return {};
-  const at = new Date(scheduled_at).toISOString();
-  return {
-    scheduled_at: at,
-    ...(scheduled_date === undefined ? {} : { scheduled_date }),
-    ...(period_start === undefined ? {} : { period_start, period_end: at }),
-  };
-}
-
 /** @throws AppError `job_invalid` when the job does not give the key, or a label */
 function readFromJob(
   { known, job, meter, labels, origin }: Pick<RunOrder, 'known' | 'job' | 'meter' | 'labels' | 'origin'>,
@@ -157,7 +145,7 @@ function readFromJob(
 ): Pick<NewRun, 'concurrency_key' | 'concurrency_limit' | 'labels'> {
   const { concurrency, pipeline, version } = known.definition;
   const { job_id, body } = job;
-  const scheduled = periodOf(origin);
+  const scheduled = periodOf(origin ?? {});
   const scope = { job: body, run: { id: runId, job_id, attempt: 1, pipeline, version, ...scheduled } };
   const key = readConcurrencyKey(known, scope, meter);
   return {
