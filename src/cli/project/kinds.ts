@@ -13,6 +13,7 @@ import { Webhook, WebhookCreated, WebhookEvent, WebhookList } from '@capstan/cor
 import { canonicalJson } from '@capstan/core/json/values';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { isBudgetOfBatch } from '@capstan/core/money/scoped-budget';
+import { splitReference } from '@capstan/core/run/step-rules';
 import type { z } from 'zod';
 import { type ApiClient, getAll, jsonBody, path } from '../client/api-client.ts';
 import type { DeclaredObject, ServerObject } from './changes.ts';
@@ -66,13 +67,28 @@ function withoutDefaults(shape: Readonly<Record<string, z.ZodType>>, value: Json
   return Object.fromEntries(Object.entries(value).filter((one) => !isDefault(one)));
 }
 
-function byName(found: readonly ServerObject[]): Json {
-  return Object.fromEntries(found.map(({ name, value }) => [name, value]));
+/** Objects by their names, without defaults; the switch is written last, where it is not as usual. */
+function writeNamed(
+  shape: Readonly<Record<string, z.ZodType>>,
+  [field, usual]: readonly [string, boolean],
+): ObjectKind['write'] {
+  return (found) =>
+    Object.fromEntries(
+      found.map(({ name, value: { [field]: state, ...value } }) => [
+        name,
+        { ...withoutDefaults(shape, value), ...(state === !usual ? { [field]: state } : {}) },
+      ]),
+    );
 }
 
 async function listPipelineNames(client: ApiClient): Promise<string[]> {
-  const { value } = await getAll(client, '/v1/pipelines', PipelineList);
-  return value.items.map(({ pipeline }) => pipeline);
+  return (await getAll(client, '/v1/pipelines', PipelineList)).value.items.map(({ pipeline }) => pipeline);
+}
+
+/** @param name `pipeline@alias` */
+function aliasPath(name: string): string {
+  const [pipeline, alias] = splitReference(name);
+  return path`/v1/pipelines/${pipeline}/aliases/${alias}`;
 }
 
 const pipelineAliases: ObjectKind = {
@@ -100,18 +116,14 @@ const pipelineAliases: ObjectKind = {
     return found;
   },
   put: async (client, { name, value }) => {
-    const [pipeline = '', alias = ''] = name.split('@');
-    await client.put(path`/v1/pipelines/${pipeline}/aliases/${alias}`, Alias, jsonBody(value));
+    await client.put(aliasPath(name), Alias, jsonBody(value));
     return null;
   },
-  remove: (client, { name }) => {
-    const [pipeline = '', alias = ''] = name.split('@');
-    return client.remove(path`/v1/pipelines/${pipeline}/aliases/${alias}`);
-  },
+  remove: (client, { name }) => client.remove(aliasPath(name)),
   write: (found) => {
     const section: Record<string, Record<string, Json>> = {};
     for (const { name, value } of found) {
-      const [pipeline = '', alias = ''] = name.split('@');
+      const [pipeline, alias] = splitReference(name);
       section[pipeline] = { ...section[pipeline], [alias]: value.version ?? null };
     }
     return section;
@@ -164,13 +176,7 @@ const schedules: ObjectKind = {
     return null;
   },
   remove: (client, { id = '' }) => client.remove(path`/v1/schedules/${id}`),
-  write: (found) =>
-    byName(
-      found.map(({ value: { paused, ...value }, name }) => ({
-        name,
-        value: { ...withoutDefaults(scheduleShape, value), ...(paused === true ? { paused } : {}) },
-      })),
-    ),
+  write: writeNamed(scheduleShape, ['paused', false]),
 };
 
 const { secret: _, ...hookShape } = ProjectFile.shape.hooks.unwrap().valueType.shape;
@@ -202,13 +208,7 @@ const hooks: ObjectKind = {
     return secret === undefined ? { secret: made.value.secret, url: made.value.url } : null;
   },
   remove: (client, { name }) => client.remove(path`/v1/hooks/${name}`),
-  write: (found) =>
-    byName(
-      found.map(({ value: { enabled, ...value }, name }) => ({
-        name,
-        value: { ...withoutDefaults(hookShape, value), ...(enabled === false ? { enabled } : {}) },
-      })),
-    ),
+  write: writeNamed(hookShape, ['enabled', true]),
 };
 
 const periods = ['day', 'month', 'total'] as const;
