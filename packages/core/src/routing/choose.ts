@@ -10,8 +10,9 @@
  * - R6: instances that failed this call come after all other candidates of any tier, by their number of failures.
  * - R7: where the client speaks a protocol, an instance that does not speak it counts a quarter more time, and loses
  *   ties: among equals, the request is not translated.
- * - R8: an instance that has loaded what the call needs may be waited for while that is sooner than a load elsewhere. Among
- *   equals it wins, and else the one that was idle for longest: what it has loaded is needed least (../residency/residency.ts).
+ * - R8: an instance that has loaded what the call needs may be waited for while that is sooner than a load elsewhere. A
+ *   full one that the call cannot wait for is no better than one that must load. Among equals it wins, and else the one
+ *   that was idle for longest: what it has loaded is needed least (../residency/residency.ts).
  */
 import type { Verdict } from '../contracts/decision.ts';
 import type { Priority } from '../contracts/primitives.ts';
@@ -151,10 +152,11 @@ function rank(instance: InstanceSnapshot, costUsd: number, round: Round): void {
     residency === undefined
       ? expectedWait(instance, depth, request.priorMs)
       : keyedWait(instance, residency, isFull ? (request.waiting ?? 0) : null);
-  const isTranslated = protocol !== null && !speaks(instance, protocol);
-  const timeUsd = (round.usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
-  const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
   const isLate = isFull && (residency === undefined || !isWorthWaiting(instance, residency, request));
+  const uselessMs = isLate && residency?.isResident ? residency.loadMs : 0; // R8
+  const isTranslated = protocol !== null && !speaks(instance, protocol);
+  const timeUsd = (round.usdPerSecond * countedMs(waitMs + uselessMs, isTranslated)) / 1_000;
+  const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
   const score = isLate ? priceUsd * round.ifFull : priceUsd;
   draft.possible++;
   if (isFull) draft.full++;

@@ -275,6 +275,26 @@ describe('W4: an instance with the key that is full', () => {
     expect(ask([{ ...busy, ...box }, free], 'sdxl', request).id).toBe('cold');
   });
 
+  it('is not waited for by a call that was called, however long a load seems to take', () => {
+    const box = fc.record({
+      key: fc.constantFrom('sdxl', 'x'),
+      ranMs: fc.nat(200_000),
+      isFree: fc.boolean(),
+    });
+    const coldMs = fc.integer({ min: 23_000, max: 3_600_000 });
+    fc.assert(
+      fc.property(fc.array(box), coldMs, (drawn, cold) => {
+        const boxes = drawn.map(({ key, ranMs, isFree }, at) =>
+          aBox(`b${at}`, { resident: [key], ...(isFree ? {} : { held: 1, busy_since_ms: now - ranMs }) }),
+        );
+        const times = { '': { warmMs: 23_000, coldMs: cold } };
+        const { best } = ask([...boxes, free], 'sdxl', { patienceMs: 0, times });
+        expect(best?.isFull).toBe(false);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+
   it('is waited for as long as the call may wait, with no others before it', () => {
     expect(ask([busy, free], 'sdxl', { patienceMs: 10_000 }).id).toBe('warm');
     expect(ask([busy, free], 'sdxl', { patienceMs: 9_999 }).id).toBe('cold');
