@@ -21,6 +21,8 @@ export interface Pace {
 }
 
 export interface Duty extends Pace {
+  /** How long it rests after a job that took so long, in place of `everyMs`. */
+  readonly restMs?: ((tookMs: number) => number) | undefined;
   /** @returns how many things it repaired or did */
   readonly work: (isStopping: () => boolean) => Promise<number>;
 }
@@ -59,7 +61,7 @@ function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => bo
   const underWay = new Map<string, Promise<void>>();
   const restsUntil = new Map<string, number>();
   return {
-    begin: (name, { everyMs, rests = 0, isRoutine = false, isRepair = false, work }) => {
+    begin: (name, { everyMs, rests = 0, isRoutine = false, isRepair = false, restMs, work }) => {
       const began = performance.now();
       if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
       const task = work(isStopping)
@@ -74,7 +76,8 @@ function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => bo
         .finally(() => {
           underWay.delete(name);
           const ended = performance.now();
-          restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
+          const tookMs = ended - began;
+          restsUntil.set(name, ended + Math.max(restMs?.(tookMs) ?? everyMs, rests * tookMs));
         });
       underWay.set(name, task);
     },

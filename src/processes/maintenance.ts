@@ -118,6 +118,7 @@ export function addMaintenance(ctx: ServerCtx, own: Parts, personChecks: PersonC
   const webhooks = own.add(createWebhookDelivery(ctx));
   const parts: DutyParts = {
     dueWork: createDueWork(ctx),
+    hasLines: ctx.fleet.hasLines,
     reconcileRuns: createReconcileRuns(ctx),
     watchStalls: createStallWatch(ctx),
     endLeftCalls: () => endLeftCalls(ctx),

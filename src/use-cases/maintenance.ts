@@ -38,6 +38,8 @@ import type { WebhookDuty } from './webhooks/delivery.ts';
 /** Jobs that keep state between ticks, or belong to parts that do. */
 export interface DutyParts {
   readonly dueWork: () => Promise<number>;
+  /** Whether calls wait for a slot. */
+  readonly hasLines: () => boolean;
   readonly reconcileRuns: () => Promise<number>;
   /** Ends calls that are answered later and that no worker ends; returns how many. */
   readonly endLeftCalls: () => Promise<number>;
@@ -107,6 +109,7 @@ interface Resources {
 }
 
 interface DutyOf extends Pace {
+  readonly restMs?: (resources: Resources, tookMs: number) => number;
   readonly work: (resources: Resources, isStopping: () => boolean) => Promise<number>;
 }
 
@@ -129,7 +132,11 @@ async function loseExpired({ db, freezes, config }: DeliveryCtx): Promise<number
 
 /** Every duty of maintenance. One with `everyMs: 0` runs at every tick. */
 const duties: Readonly<Record<string, DutyOf>> = {
-  due_work: prompt(promptMs, ({ parts }) => parts.dueWork()),
+  due_work: {
+    ...prompt(promptMs, ({ parts }) => parts.dueWork()),
+    // Free slots wait for calls in line, so the next look is soon; long lines take longer.
+    restMs: ({ parts }, tookMs) => (parts.hasLines() ? Math.min(promptMs, 4 * tookMs) : promptMs),
+  },
   capabilities: prompt(2 * promptMs, ({ ctx }) => watchCapabilities(ctx)),
   deliveries: {
     everyMs: 0,
@@ -182,9 +189,13 @@ const duties: Readonly<Record<string, DutyOf>> = {
 export function createDuties(ctx: DeliveryCtx, parts: DutyParts): Duties {
   const resources = { ctx, db: ctx.db, parts };
   return Object.fromEntries(
-    Object.entries(duties).map(([name, { work, ...pace }]) => [
+    Object.entries(duties).map(([name, { work, restMs, ...pace }]) => [
       name,
-      { ...pace, work: (isStopping) => work(resources, isStopping) } satisfies Duty,
+      {
+        ...pace,
+        restMs: restMs && ((tookMs) => restMs(resources, tookMs)),
+        work: (isStopping) => work(resources, isStopping),
+      } satisfies Duty,
     ]),
   );
 }

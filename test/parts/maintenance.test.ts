@@ -106,6 +106,32 @@ it('deletes every kind of answer that is too old, and no other', async () => {
   }
 });
 
+it('rests as long as the duty asks for, by the time that it took', async () => {
+  const took: number[] = [];
+  let rounds = 0;
+  const work = async (): Promise<number> => {
+    rounds += 1;
+    return 0;
+  };
+  const maintenance = createMaintenance({
+    db,
+    logger: pino({ level: 'silent' }),
+    intervalMs: 1,
+    duties: {
+      soon: { everyMs: 3_600_000, restMs: (ms) => took.push(ms) && 0, work },
+      later: { everyMs: 0, restMs: () => 3_600_000, work: async () => (await work()) + 1 },
+    },
+  });
+  maintenance.start();
+  try {
+    await waitFor('twenty rounds', () => took.length >= 20);
+    expect(took.every((ms) => ms >= 0)).toBe(true);
+    expect(rounds - took.length).toBeLessThanOrEqual(2); // the one that rests, and one in flight
+  } finally {
+    await maintenance.close();
+  }
+});
+
 it('rests in proportion after a duty that took long, and not after others', async () => {
   const rounds = { each: 0, long: 0 };
   const count = (name: keyof typeof rounds) => async (): Promise<number> => {

@@ -7,6 +7,7 @@ async function nothing(): Promise<number> {
 
 export const idleParts: Omit<DutyParts, 'budgets'> = {
   dueWork: nothing,
+  hasLines: () => false,
   endLeftCalls: async () => 0,
   watchStalls: async () => 0,
   reconcileRuns: nothing,

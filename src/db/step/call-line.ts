@@ -62,6 +62,8 @@ export interface LineLength {
   readonly called: number;
   /** Some of them have a key. */
   readonly has_keys: boolean;
+  /** How long ago a call was last called that passed no other (W5); null: never. */
+  readonly since_turn_ms: number | null;
 }
 
 /** A called one that has not come after this time is called again: its signal, or its worker, was lost. */
@@ -78,7 +80,8 @@ export async function readLines(db: Db): Promise<readonly LineLength[]> {
     `select q.line,
        (count(*) filter (where q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter}))::int as waiting,
        (count(*) filter (where q.called_at >= clock_timestamp() - ${lostAfter}))::int as called,
-       coalesce(bool_or(q.loads is not null), false) as has_keys
+       coalesce(bool_or(q.loads is not null), false) as has_keys,
+       (extract(epoch from clock_timestamp() - l.served_at) * 1000)::float8 as since_turn_ms
      from queued_call q left join call_line l using (line)
      group by q.line, l.served_at order by min(q.priority), l.served_at nulls first, q.line`,
   );

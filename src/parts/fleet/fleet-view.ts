@@ -6,10 +6,12 @@
 
 import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
 import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/limits';
+import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { type SharedHost, SharedHosts } from '@capstan/core/hosts/shared-hosts';
 import { type LoadBook, type LoadTimes, serveKey } from '@capstan/core/residency/residency';
 import { isDeclaring } from '@capstan/core/routing/call-bound';
-import { priorDuration } from '@capstan/core/routing/estimate';
+import { routeOfLine } from '@capstan/core/routing/call-line';
+import { freeSlots, priorDuration } from '@capstan/core/routing/estimate';
 import { isLocal } from '@capstan/core/routing/ranking';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import { NamedFleet } from '@capstan/core/routing/visible-to';
@@ -48,6 +50,8 @@ export interface FleetView {
   ageMs(): number;
   /** Whether any call of a step waits in a line. */
   hasLines(): boolean;
+  /** Whether a slot is free of a capability for which calls wait in a line. */
+  hasRoomInLine(): boolean;
   /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
   inLine(line: string, rank: number): number;
   /** Counts a call more in a line, until the next poll. */
@@ -131,6 +135,10 @@ function addTo(fleets: Fleets, { snapshot, row }: Entry, times: LoadTimeView): v
   named.add(snapshot, row);
 }
 
+export function hasRoom(instance: InstanceSnapshot): boolean {
+  return isRoutable(instance.state) && freeSlots(instance, instance.held) > 0;
+}
+
 export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
   const times = new LoadTimeView();
@@ -200,6 +208,8 @@ export function createFleetView(): FleetView {
     nowMs,
   });
 
+  const all: FleetView['all'] = (capability) => fleets.get(capability)?.instances ?? [];
+
   return {
     seenBy: (projectId) => {
       const name = projectId ?? '';
@@ -209,7 +219,7 @@ export function createFleetView(): FleetView {
       views.set(name, view);
       return view;
     },
-    all: (capability) => fleets.get(capability)?.instances ?? [],
+    all,
     find: (instanceId) => entries.get(instanceId)?.snapshot,
     sharers: (instanceId) => {
       const entry = entries.get(instanceId);
@@ -245,6 +255,7 @@ export function createFleetView(): FleetView {
     },
     takeSlotRequest: (instanceId) => slotRequests.delete(instanceId),
     hasLines: () => lines.size > 0,
+    hasRoomInLine: () => [...lines.keys()].some((line) => all(routeOfLine(line).capability).some(hasRoom)),
     inLine: (line, rank) => {
       let calls = 0;
       for (const [own, count] of lines.get(line) ?? []) if (own <= rank) calls += count;

@@ -1,13 +1,14 @@
 /**
  * Does the due work that runs wait for. Four times a second it looks for steps whose wait is over, parents of ended
  * child runs, starts that steps and schedules have requested, turns, and requests of people that their own server could
- * not deliver. One cheap query finds out whether there is any.
+ * not deliver. One cheap query finds out whether there is any. While calls wait in lines, it looks up to twenty times a
+ * second: a slot stays idle until a call is called for it.
  *
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
 
 import { HostRooms } from '@capstan/core/hosts/host-rooms';
-import { callTurns } from '@capstan/core/residency/keyed-line';
+import { callTurns, type LineNow, mostMembers } from '@capstan/core/residency/keyed-line';
 import type { KeyedFleet } from '@capstan/core/residency/residency';
 import { countCallable, type LineRoute, routeOfLine } from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
@@ -50,6 +51,8 @@ import { runCancels, runControls, runStarts, toRunItems } from './delivery.ts';
 const batch = 500;
 /** The pause after a tick with a failed delivery. */
 const pauseMs = 2_000;
+/** How often calls are called in advance, where no slot is free. */
+const inAdvanceMs = 250;
 
 const wakes: DeliveryKind<WakeRow> = {
   what: 'the end of a wait',
@@ -103,17 +106,14 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** Calls of a line whose turn is looked for by their keys. */
-const mostMembers = 200;
-
 /** W4, W5. @returns how many */
 async function callByKeys(
   db: Db,
   line: string,
-  { known, nowMs }: { readonly known: KeyedFleet; readonly nowMs: number },
+  { known, ...now }: Omit<LineNow<never>, 'members'> & { readonly known: KeyedFleet },
 ): Promise<number> {
   const members = await readMembers(db, line, mostMembers);
-  const turns = callTurns(routeOfLine(line), known, { members, nowMs });
+  const turns = callTurns(routeOfLine(line), known, { members, ...now });
   let sum = 0;
   for (const isPassing of [false, true]) {
     const these = turns.filter((turn) => turn.isPassing === isPassing).map(({ member }) => member);
@@ -148,25 +148,38 @@ interface KnownLine extends LineLength {
 /** @returns how many */
 function callLine(
   db: Db,
-  { line, route, known, waiting, called, has_keys }: KnownLine,
+  { line, route, known, waiting, called, has_keys, since_turn_ms }: KnownLine,
   fleet: ServerCtx['fleet'],
 ): Promise<number> {
   const { instances } = known;
   // The last instance for the line serves other projects now: its calls find out their position.
   const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
-  if (has_keys && !isLeft) return callByKeys(db, line, { known, nowMs: fleet.nowMs() });
-  const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
+  const nowMs = fleet.nowMs();
+  if (has_keys && !isLeft) {
+    const sinceTurnMs = since_turn_ms ?? Number.POSITIVE_INFINITY;
+    return callByKeys(db, line, { known, nowMs, sinceTurnMs });
+  }
+  const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs });
   const count = Math.min(room, waiting);
   return count > 0 ? callNext(db, line, count) : Promise.resolve(0);
 }
 
 /** @returns a function that does the due work and returns its count; it pauses after a tick with a failed delivery */
 export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () => Promise<number> {
+  const { fleet } = ctx;
   let pausedUntil = 0;
+  let inAdvanceAt = 0;
+  const serveLines = async (): Promise<number> => {
+    await fleet.refresh();
+    const nowMs = performance.now();
+    if (nowMs < inAdvanceAt && !fleet.hasRoomInLine()) return 0;
+    inAdvanceAt = nowMs + inAdvanceMs;
+    return callLines(ctx);
+  };
   return async () => {
     if (performance.now() < pausedUntil) return 0;
     const { has_lines, ...due } = await readDueWork(ctx.db);
-    const called = has_lines ? await callLines(ctx) : 0;
+    const called = has_lines ? await serveLines() : 0;
     const isDue = { ...due, has_wakes: due.has_wakes || called > 0 };
     const kinds = (Object.keys(works) as (keyof typeof works)[]).filter((kind) => isDue[kind]);
     const counts = await Promise.all(kinds.map((kind) => works[kind](ctx)));

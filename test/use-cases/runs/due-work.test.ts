@@ -15,11 +15,13 @@ import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import {
   aClaim,
+  anEnd,
   anInstance,
   aProject,
   aRun,
   claimAttempt,
   type RunOverrides,
+  settleAttempt,
 } from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';
 import { isWoken, waitForBudget, waitForCapability } from '../../support/waiting.ts';
@@ -288,6 +290,26 @@ async function queueFour(lines: readonly string[]) {
   }
   return run;
 }
+
+it('a slot that another process has freed is given to the next in line at once', async () => {
+  const instance = await anInstance(db, { name: 'freed', max_concurrency: 1 });
+  const run = await aStartedRun();
+  const claim = aClaim(run, instance);
+  await claimAttempt(db, claim);
+  await queueFour(['freed']);
+  const { fleet, attend } = aServer();
+  await fleet.refresh();
+  expect([fleet.hasLines(), fleet.hasRoomInLine()]).toEqual([true, false]);
+  const called = () => db('queued_call').where({ line: 'freed' }).whereNotNull('called_at');
+  await attend();
+  expect(await called()).toEqual([]);
+  await settleAttempt(db, anEnd(claim));
+  await attend(); // it knows nothing of that yet
+  expect(await called()).toHaveLength(1);
+  await db('queued_call').where({ line: 'freed' }).delete();
+  await fleet.refresh();
+  expect([fleet.hasLines(), fleet.hasRoomInLine()]).toEqual([false, false]);
+});
 
 it('lines that share a host call no more than it has, and take turns', async () => {
   const { project_id: owner_project } = await aProject(db);

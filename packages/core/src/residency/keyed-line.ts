@@ -1,14 +1,14 @@
 /**
  * Whose turn it is in a line whose calls have keys: a line as in call-line.ts, with two rules more (residency.ts).
  * - W4: a call is not called for a free slot while waiting for an instance that has its key is sooner than a load there.
- * - W5: a call whose key is resident on a free instance passes those before it of its rank, unless the first of them has
- *   waited for 25 loads.
+ * - W5: a call whose key is resident on a free instance passes those before it of its rank. The first of them is still
+ *   called, for a load, once it was passed for the time of 25 loads, divided by the slots of the line.
  */
 import { aheadOf, type LineRoute } from '../routing/call-line.ts';
-import { freeSlots, lineMs } from '../routing/estimate.ts';
+import { freeSlots, lineMs, slotsOf } from '../routing/estimate.ts';
 import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
-import { type KeyedFleet, ownMs, residencyOf } from './residency.ts';
+import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
 export interface KeyedMember {
@@ -26,22 +26,30 @@ export interface LineTurn<Member> {
   readonly isPassing: boolean;
 }
 
-/** W5 */
+/** W5: loads of calls that were passed take a 26th of the time of instances at most, however long the line is. */
 const mostLoads = 25;
 
-/** The room of an instance, as this turn of the line uses it up. */
+/** So many calls from the begin of a line are looked at. */
+export const mostMembers = 200;
+
+/** An instance, as it is after the calls of this turn. */
 interface Seat {
-  readonly instance: InstanceSnapshot;
+  instance: InstanceSnapshot;
   free: number;
   /** Calls that wait for it. */
   pending: number;
+  /** What calls find, by their key. */
+  readonly found: Map<string, Residency>;
 }
 
 class Seats {
   readonly seats: readonly Seat[];
+  /** Free or not. */
+  readonly slots: number;
+  /** The slots that were free at first. */
+  readonly room: number;
   readonly #fleet: KeyedFleet;
   readonly #nowMs: number;
-  readonly #byKey = new Map<string, NonNullable<ReturnType<typeof residencyOf>>>();
 
   constructor(route: LineRoute, fleet: KeyedFleet, nowMs: number) {
     const filter = createRouteFilter(route);
@@ -51,21 +59,39 @@ class Seats {
       const { breaker_until_ms } = instance;
       const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
       if (isResting || excludeByRoute(instance, filter) !== null) return [];
-      return [{ instance, free: freeSlots(instance, instance.held), pending: 0 }];
+      return [{ instance, free: freeSlots(instance, instance.held), pending: 0, found: new Map() }];
     });
+    this.slots = this.seats.reduce((sum, { instance }) => sum + slotsOf(instance), 0);
+    this.room = this.seats.reduce((sum, { free }) => sum + free, 0);
   }
 
   get hasFree(): boolean {
     return this.seats.some(({ free }) => free > 0);
   }
 
-  #found(key: string, { instance }: Seat): Residency {
-    let found = this.#byKey.get(key);
-    if (found === undefined) {
-      found = residencyOf(this.#fleet, () => key, this.#nowMs) ?? new Map();
-      this.#byKey.set(key, found);
-    }
-    return found.get(instance.instance_id) as Residency;
+  #found(key: string, { instance, found }: Seat): Residency {
+    const known = found.get(key);
+    if (known !== undefined) return known;
+    const own = residencyOf({ ...this.#fleet, instances: [instance] }, () => key, this.#nowMs);
+    const residency = own?.get(instance.instance_id) as Residency;
+    found.set(key, residency);
+    return residency;
+  }
+
+  /** A call begins there. @returns false: there is no seat */
+  take(seat: Seat | undefined, key: string | null): boolean {
+    if (seat === undefined) return false;
+    const { instance } = seat;
+    const { held, busy_since_ms = null, resident, max_resident } = instance;
+    seat.free -= 1;
+    seat.found.clear();
+    seat.instance = {
+      ...instance,
+      held: held + 1,
+      busy_since_ms: held === 0 ? this.#nowMs : busy_since_ms,
+      resident: key === null ? resident : serveKey(resident ?? [], key, max_resident ?? 1),
+    };
+    return true;
   }
 
   /** The longest that a load of its key takes anywhere. */
@@ -75,7 +101,8 @@ class Seats {
   }
 
   /** A free seat where the key is resident. */
-  warm(key: string): Seat | undefined {
+  warm(key: string | null): Seat | undefined {
+    if (key === null) return undefined;
     return this.seats.find((seat) => seat.free > 0 && this.#found(key, seat).isResident);
   }
 
@@ -117,24 +144,26 @@ function isBelow(a: readonly number[], b: readonly number[]): boolean {
   return at >= 0 && (a[at] as number) < (b[at] as number);
 }
 
-function take(seat: Seat | undefined): boolean {
-  if (seat === undefined) return false;
-  seat.free -= 1;
-  return true;
+export interface LineNow<Member> {
+  /** In the order of the line, at most 200. */
+  readonly members: readonly Member[];
+  readonly nowMs: number;
+  /** How long ago a call was last called that passed no other; infinite: never. */
+  readonly sinceTurnMs: number;
 }
 
-/** @param members in the order of the line @returns those to call now */
+/** @returns those to call now */
 export function callTurns<Member extends KeyedMember>(
   route: LineRoute,
   fleet: KeyedFleet,
-  { members, nowMs }: { readonly members: readonly Member[]; readonly nowMs: number },
+  { members, nowMs, sinceTurnMs }: LineNow<Member>,
 ): readonly LineTurn<Member>[] {
   const seats = new Seats(route, fleet, nowMs);
   const called = members.filter(({ isCalled }) => isCalled);
-  for (const { key } of called) take((key === null ? undefined : seats.warm(key)) ?? seats.bestFree(key));
+  for (const { key } of called) seats.take(seats.warm(key) ?? seats.bestFree(key), key);
   const waiting = members.filter(({ isCalled }) => !isCalled);
   const chosen = new Set<Member>();
-  callWarm(seats, waiting, chosen);
+  callWarm(seats, waiting, { chosen, sinceTurnMs });
   callInOrder(seats, waiting, chosen);
   callAhead(seats, waiting, { chosen, called: called.length });
   return toTurns(waiting, chosen);
@@ -144,23 +173,26 @@ export function callTurns<Member extends KeyedMember>(
 function callWarm<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  chosen: Set<Member>,
+  { chosen, sinceTurnMs }: { readonly chosen: Set<Member>; readonly sinceTurnMs: number },
 ): void {
   let first: Member | undefined;
+  let sinceMs = sinceTurnMs;
   for (const member of waiting) {
-    if (!seats.hasFree) return;
-    if (first !== undefined && mayNotPass(seats, first, member)) return;
-    if (member.key !== null && take(seats.warm(member.key))) chosen.add(member);
-    else first ??= member;
+    if (!seats.hasFree || (first !== undefined && member.rank !== first.rank)) return;
+    const { key } = member;
+    if (seats.take(seats.warm(key), key)) chosen.add(member);
+    else if (first === undefined && isDue(seats, member, sinceMs) && seats.take(seats.bestFree(key), key)) {
+      chosen.add(member);
+      sinceMs = 0;
+    } else first ??= member;
   }
 }
 
-function mayNotPass(seats: Seats, first: KeyedMember, { rank }: KeyedMember): boolean {
-  return rank !== first.rank || isLate(seats, first);
-}
-
-function isLate(seats: Seats, { key, waitedMs }: KeyedMember): boolean {
-  return waitedMs >= mostLoads * seats.loadMs(key);
+/** It was passed long enough, and does not rather wait (W4). */
+function isDue(seats: Seats, { key, waitedMs }: KeyedMember, sinceTurnMs: number): boolean {
+  if (key === null) return true;
+  const passedMs = Math.min(waitedMs, sinceTurnMs);
+  return passedMs >= (mostLoads * seats.loadMs(key)) / seats.slots && seats.worthWaiting(key) === undefined;
 }
 
 /** The free seats that are left go to those who are first, except to those who rather wait (W4). */
@@ -173,9 +205,9 @@ function callInOrder<Member extends KeyedMember>(
     if (!seats.hasFree) return;
     if (chosen.has(member)) continue;
     const { key } = member;
-    const awaited = key === null || isLate(seats, member) ? undefined : seats.worthWaiting(key);
+    const awaited = key === null ? undefined : seats.worthWaiting(key);
     if (awaited !== undefined) awaited.pending += 1;
-    else if (take(seats.bestFree(key))) chosen.add(member);
+    else if (seats.take(seats.bestFree(key), key)) chosen.add(member);
   }
 }
 
@@ -191,8 +223,7 @@ function callAhead<Member extends KeyedMember>(
   if (seats.hasFree) return;
   const instances = seats.seats.map(({ instance }) => instance);
   const short = instances.filter(({ duration_ms }) => duration_ms !== null && duration_ms <= shortMs);
-  const slots = instances.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
-  let more = Math.floor(aheadOf(short)) - Math.max(0, called + chosen.size - slots);
+  let more = Math.floor(aheadOf(short)) - Math.max(0, called + chosen.size - seats.room);
   for (const member of waiting) {
     if (more <= 0) return;
     if (chosen.has(member)) continue;

@@ -7,8 +7,8 @@
  * - W2: a key that was listed, and took the time of a load, is not trusted on that instance for an hour.
  * - W3: a call takes the time of a warm call, and of a load where its key is not resident; behind others, their time too.
  * - W4: an instance with the key may be waited for as long as the wait is shorter than a load elsewhere (R3).
- * - W5: in a line, a call whose key is resident on a free instance passes others of its rank, unless the first of them
- *   has waited for many loads (call-line.ts): so no key starves.
+ * - W5: in a line, a call whose key is resident on a free instance passes others of its rank. The first of them gets a
+ *   load now and then (keyed-line.ts): so no key starves.
  */
 
 import { longestAffinityKey, mostResident } from '../contracts/limits.ts';

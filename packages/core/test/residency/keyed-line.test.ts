@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
 import { callTurns, type KeyedMember } from '../../src/residency/keyed-line.ts';
+import type { KeyedFleet } from '../../src/residency/residency.ts';
 import type { LineRoute } from '../../src/routing/call-line.ts';
 import type { InstanceSnapshot } from '../../src/routing/types.ts';
 import { anInstance, now } from '../routing/a-snapshot.ts';
@@ -25,10 +26,22 @@ function aCall(name: string, key: string | null, member: Partial<KeyedMember> = 
   return { name, key, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
 }
 
-function turns(instances: readonly InstanceSnapshot[], members: readonly Named[], of: LineRoute = route) {
-  const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldMs: 45_000 });
-  return callTurns(of, { instances, priorMs: 10_000, loads }, { members, nowMs: now }).map(
-    ({ member: { name }, isPassing }) => (isPassing ? `${name} passes` : name),
+const loadMs = 22_000;
+const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldMs: 23_000 + loadMs });
+
+interface Asked {
+  readonly of?: LineRoute;
+  readonly sinceTurnMs?: number;
+}
+
+function turns(
+  instances: readonly InstanceSnapshot[],
+  members: readonly Named[],
+  { of = route, sinceTurnMs = Number.POSITIVE_INFINITY }: Asked = {},
+) {
+  const fleet = { instances, priorMs: 10_000, loads };
+  return callTurns(of, fleet, { members, nowMs: now, sinceTurnMs }).map(({ member: { name }, isPassing }) =>
+    isPassing ? `${name} passes` : name,
   );
 }
 
@@ -45,12 +58,22 @@ describe('W5: a free instance', () => {
     expect(turns([aBox('a', 'z')], [aCall('1', 'y'), aCall('2', 'x')])).toEqual(['1']);
   });
 
-  it('is for the first call when that has waited for 25 loads', () => {
-    const members = [aCall('1', 'y', { waitedMs: 25 * 22_000 }), aCall('2', 'x')];
-    expect(turns([aBox('a', 'x')], members)).toEqual(['1']);
-    expect(
-      turns([aBox('a', 'x')], [{ ...(members[0] as Named), waitedMs: 500_000 }, aCall('2', 'x')]),
-    ).toEqual(['2 passes']);
+  it('is for the first call once others have passed it for 25 loads, also if it has waited for longer', () => {
+    const members = [aCall('1', 'y', { waitedMs: 90 * loadMs }), aCall('2', 'x')];
+    expect(turns([aBox('a', 'x')], members, { sinceTurnMs: 25 * loadMs })).toEqual(['1']);
+    expect(turns([aBox('a', 'x')], members, { sinceTurnMs: 25 * loadMs - 1 })).toEqual(['2 passes']);
+    const younger = [aCall('1', 'y', { waitedMs: 25 * loadMs - 1 }), aCall('2', 'x')];
+    expect(turns([aBox('a', 'x')], younger)).toEqual(['2 passes']);
+  });
+
+  it('is for one passed call at a time, and sooner on more instances', () => {
+    const boxes = ['a', 'b', 'c', 'd', 'e'].map((id) => aBox(id, 'x'));
+    const waited = { waitedMs: 90 * loadMs };
+    const members = [aCall('1', 'y', waited), aCall('2', 'z', waited), aCall('3', 'x'), aCall('4', 'x')];
+    const sinceTurnMs = 5 * loadMs;
+    const inUse = boxes.map((box, at) => (at < 2 ? box : { ...box, ...busy }));
+    expect(turns(inUse, members, { sinceTurnMs })).toEqual(['1', '3 passes']);
+    expect(turns(inUse, members, { sinceTurnMs: sinceTurnMs - 1 })).toEqual(['3 passes', '4 passes']);
   });
 
   it('is for the better rank, whatever is loaded', () => {
@@ -63,6 +86,49 @@ describe('W5: a free instance', () => {
       turns([aBox('a', 'x'), aBox('b', 'y')], [aCall('1', 'x', { isCalled: true }), aCall('2', 'y')]),
     ).toEqual(['2']);
   });
+});
+
+/** Serves a line on one instance until it is empty. @returns the keys in the order of their calls */
+function serveAll(keys: readonly string[]): string[] {
+  let waiting: Named[] = keys.map((key, at) => aCall(String(at), key, { waitedMs: 3_600_000 }));
+  let loaded: string | null = null;
+  let sinceTurnMs = 0;
+  const served: string[] = [];
+  while (waiting.length > 0) {
+    const fleet: KeyedFleet = { instances: [aBox('a', loaded)], priorMs: 10_000, loads };
+    const [turn, ...others] = callTurns(route, fleet, { members: waiting, nowMs: now, sinceTurnMs });
+    if (turn === undefined || others.length > 0) throw new Error('a free instance takes one call');
+    const { member, isPassing } = turn;
+    sinceTurnMs = (isPassing ? sinceTurnMs : 0) + 23_000 + (member.key === loaded ? 0 : loadMs);
+    loaded = member.key;
+    served.push(member.key as string);
+    waiting = waiting.filter((one) => one !== member);
+  }
+  return served;
+}
+
+it('calls with one key are served together, and the first of those that were passed comes next', () => {
+  expect(serveAll([...'ABAACABC']).join('')).toBe('AAAABBCC');
+  expect(serveAll([...`AB${'A'.repeat(60)}`]).indexOf('B')).toBe(23); // a load and 23 calls
+});
+
+it('however long all have waited, few calls of a line need a load, and each key has its turn', () => {
+  const anyKey = fc.constantFrom('x', 'y', 'z');
+  fc.assert(
+    fc.property(fc.array(anyKey, { minLength: 1, maxLength: 120 }), (keys) => {
+      const served = serveAll(keys);
+      expect(served.toSorted()).toEqual(keys.toSorted());
+      const loadsSeen = served.filter((key, at) => key !== served[at - 1]).length;
+      expect(loadsSeen).toBeLessThanOrEqual(3 + (served.length * 23_000) / (24 * loadMs));
+      const inARow = 25 * (loadMs / 23_000) + 2; // until the first that was passed has its turn
+      for (const [at, key] of served.entries()) {
+        const end = served.findIndex((one, from) => from > at && one !== key);
+        const rest = new Set(served.slice(at)).size;
+        if (rest > 1) expect(end - at).toBeLessThanOrEqual(inARow);
+      }
+    }),
+    { numRuns: runs(100) },
+  );
 });
 
 describe('W4: a call', () => {
@@ -78,10 +144,9 @@ describe('W4: a call', () => {
     ]);
   });
 
-  it('is called for a load once it has waited for 25 loads', () => {
-    expect(turns([aBox('a', 'x', busy), aBox('b', 'y')], [aCall('1', 'x', { waitedMs: 600_000 })])).toEqual([
-      '1',
-    ]);
+  it('is called for a load when the one with its key takes far longer than expected', () => {
+    const hung = { held: 1, busy_since_ms: now - 90_000 };
+    expect(turns([aBox('a', 'x', hung), aBox('b', 'y')], [aCall('1', 'x')])).toEqual(['1']);
   });
 
   it('without a key takes what is free', () => {
@@ -131,13 +196,14 @@ it('no more are called than slots are free, none twice, and none is left while a
     fc.property(
       fc.array(anyBox, { maxLength: 8 }),
       fc.array(anyMember, { maxLength: 20 }),
-      (boxes, drawn) => {
+      fc.integer({ min: 0, max: 900_000 }),
+      (boxes, drawn, sinceTurnMs) => {
         const instances = boxes.map(({ key, ...box }, at) => aBox(`ins_${at}`, key, box));
         const members = drawn
           .toSorted((a, b) => a.rank - b.rank)
           .map((member, at) => aCall(String(at), member.key, member));
-        const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldMs: 45_000 });
-        const called = callTurns(route, { instances, priorMs: 10_000, loads }, { members, nowMs: now });
+        const fleet = { instances, priorMs: 10_000, loads };
+        const called = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs });
         const free = instances.reduce(
           (sum, { held, max_concurrency }) => sum + Math.max(0, max_concurrency - held),
           0,
@@ -172,7 +238,7 @@ it.each([
       const members = calls.map(({ key: wanted, waitedMs }, at) => aCall(`${at}`, wanted, { waitedMs }));
       const unable = aBox('unable', key, box as Partial<InstanceSnapshot>);
       const narrow = { ...route, versionRange: '^1.0.0' };
-      expect(turns([...able, unable], members, narrow)).toEqual(turns(able, members, narrow));
+      expect(turns([...able, unable], members, { of: narrow })).toEqual(turns(able, members, { of: narrow }));
     }),
     { numRuns: runs(100) },
   );
