@@ -7,7 +7,7 @@ function p95({ waits }: Played): number {
 }
 
 /** Of the 95th percentile of waiting, beside the blind choice. */
-const mostWaiting = { 32: 0.2, 16: 0.5 } as const;
+const mostWaiting = { 32: 0.2, 16: 0.5, 4: 0.8 } as const;
 
 function ofPair(name: string, row: Played, blind: Played): string[] {
   const { instances, reports } = row.setting;
@@ -26,8 +26,12 @@ function starved(name: string, row: Played, blind: Played): string[] {
   return row.worstModelS > blind.worstModelS * 1.6 ? [`${name}: a model starves`] : [];
 }
 
-function nameOf({ setting }: Played): string {
-  return `${setting.instances} instances, load ${setting.load}, ${setting.choice}, reports ${setting.reports}`;
+export function describeLoad(load: Played['setting']['load']): string {
+  return load === null ? 'all at once' : `load ${load}`;
+}
+
+function nameOf({ setting: { instances, load, choice, reports } }: Played): string {
+  return `${instances} instances, ${describeLoad(load)}, ${choice}, reports ${reports}`;
 }
 
 function findMissed(rows: readonly Played[], part: string): string[] {

@@ -12,8 +12,7 @@ export interface LiveSetting extends Setting {
   readonly speed: number;
   /** Of each box; several share the one slot of its host. */
   readonly capabilities: number;
-  /** The first requests, which find an empty fleet and do not count. */
-  readonly warmUp: number;
+  readonly load: number;
 }
 
 export interface Live extends Omit<Played, 'setting'> {
@@ -75,7 +74,7 @@ export async function playLive(
   { requests, loads }: Trace,
   setting: LiveSetting,
 ): Promise<Live> {
-  const { instances, load, seed, speed, warmUp } = setting;
+  const { instances, load, seed, speed } = setting;
   const names = namesOf(setting);
   const boxes = await startBoxes(instances, names);
   await register({ server, names }, boxes.endpoints);
@@ -99,7 +98,7 @@ export async function playLive(
   const { seen } = boxes;
   while (seen.calls.size < requests.length) await pause(200);
   boxes.close();
-  const counted = [...seen.calls].filter(([number]) => number >= warmUp);
+  const counted = [...seen.calls];
   const toTraceS = (ms: number): number => (ms * speed) / 1_000;
   const waits = counted.map(([number, { beganAtMs }]) => toTraceS(beganAtMs - (askedAt.get(number) ?? 0)));
   const modelOf = (at: number): string => requests[counted[at]?.[0] ?? 0]?.model ?? '';

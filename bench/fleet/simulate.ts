@@ -3,7 +3,7 @@
  * lines, in virtual time: beside today's choice, which knows nothing of what is loaded.
  */
 import { ClaimSearch, type Fleet, seedOf } from '@capstan/core/call/claim-search';
-import { callTurns, type KeyedMember } from '@capstan/core/residency/keyed-line';
+import { callTurns, type KeyedMember, mostMembers } from '@capstan/core/residency/keyed-line';
 import {
   anyKey,
   applyFolded,
@@ -28,8 +28,8 @@ export type Reports = 'none' | 'right' | 'wrong';
 
 export interface Setting {
   readonly instances: number;
-  /** Work per second of an instance. */
-  readonly load: number;
+  /** Work per second of an instance; null: all requests arrive at once. */
+  readonly load: number | null;
   /** blind: as if no capability declared an affinity. */
   readonly choice: 'blind' | 'resident';
   readonly reports: Reports;
@@ -141,6 +141,8 @@ class Simulation {
   readonly waits: number[] = [];
   #line: Request[] = [];
   #nowMs = 0;
+  /** When a request was last called that passed no other. */
+  #turnAtMs = Number.NEGATIVE_INFINITY;
   cold = 0;
   busyMs = 0;
 
@@ -178,15 +180,24 @@ class Simulation {
   /** Calls the calls in line whose turn it is. */
   #serve(): void {
     if (this.#line.length === 0) return;
-    const nowMs = this.#nowMs;
-    for (const request of this.#line) request.waitedMs = nowMs - request.atMs;
-    const fleet = this.#fleet();
-    const called =
-      this.#setting.choice === 'resident'
-        ? callTurns(route, fleet, { members: this.#line, nowMs }).map(({ member }) => member)
-        : this.#line.slice(0, countCallable(route, fleet.instances, { called: 0, nowMs }));
+    const called = this.#setting.choice === 'resident' ? this.#callByKeys() : this.#callNext();
     const begun = new Set(called.filter((request) => this.#begin(request, true)));
     this.#line = this.#line.filter((request) => !begun.has(request));
+  }
+
+  #callNext(): readonly Request[] {
+    const { instances } = this.#fleet();
+    return this.#line.slice(0, countCallable(route, instances, { called: 0, nowMs: this.#nowMs }));
+  }
+
+  #callByKeys(): readonly Request[] {
+    const nowMs = this.#nowMs;
+    const members = this.#line.slice(0, mostMembers);
+    for (const request of members) request.waitedMs = nowMs - request.atMs;
+    const sinceTurnMs = nowMs - this.#turnAtMs;
+    const turns = callTurns(route, this.#fleet(), { members, nowMs, sinceTurnMs });
+    if (turns.some(({ isPassing }) => !isPassing)) this.#turnAtMs = nowMs;
+    return turns.map(({ member }) => member);
   }
 
   /** @returns whether an instance took it */
@@ -284,7 +295,7 @@ export function simulate({ requests, loads }: Trace, setting: Setting): Played {
   const simulation = new Simulation(setting, loads);
   const { exponential } = createRandom(setting.seed);
   const meanMs = (1_000 * requests.reduce((sum, { workS }) => sum + workS, 0)) / requests.length;
-  const gapMs = meanMs / (setting.instances * setting.load);
+  const gapMs = setting.load === null ? 0 : meanMs / (setting.instances * setting.load);
   let atMs = 0;
   for (const [number, { model, workS }] of requests.entries()) {
     atMs += exponential() * gapMs;
