@@ -218,21 +218,42 @@ interface ListPage<Item> {
   readonly next_cursor: string | null;
 }
 
+interface ListQuery<Item> {
+  readonly list: string;
+  readonly schema: z.ZodType<ListPage<Item>>;
+  readonly query?: Query;
+  /** Default: all. */
+  readonly most?: number;
+}
+
+const pageSize = 200;
+
+/** Reads pages of a list as one; one page stays as it came. A page of a search may have fewer items than there are. */
+export async function getItems<Item>(
+  client: ApiClient,
+  { list, schema, query, most = Number.POSITIVE_INFINITY }: ListQuery<Item>,
+): Promise<ApiAnswer<ListPage<Item>>> {
+  const first = await client.get(list, schema, { ...query, limit: Math.min(pageSize, most) });
+  const items = [...first.value.items];
+  let { next_cursor } = first.value;
+  if (next_cursor === null || items.length >= most) return first;
+  while (next_cursor !== null && items.length < most) {
+    const page: Query = { ...query, limit: Math.min(pageSize, most - items.length), cursor: next_cursor };
+    const { value } = await client.get(list, schema, page);
+    items.push(...value.items);
+    next_cursor = value.next_cursor;
+  }
+  const found = { items, next_cursor };
+  return { value: found, text: writeJson(found) };
+}
+
 /** Reads all pages of a list as one. */
-export async function getAll<Item>(
+export function getAll<Item>(
   client: ApiClient,
   list: string,
   schema: z.ZodType<ListPage<Item>>,
 ): Promise<ApiAnswer<ListPage<Item>>> {
-  const items: Item[] = [];
-  let cursor: string | undefined;
-  do {
-    const { value } = await client.get(list, schema, { limit: 200, cursor });
-    items.push(...value.items);
-    cursor = value.next_cursor ?? undefined;
-  } while (cursor !== undefined);
-  const all = { items, next_cursor: null };
-  return { value: all, text: writeJson(all) };
+  return getItems(client, { list, schema });
 }
 
 interface DownloadOptions extends StreamOptions {

@@ -70,13 +70,20 @@ export function readItem(text: string): number {
   return item;
 }
 
-export function readLimit(text: string): number {
-  const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > 200) {
-    throw new InvalidArgumentError('Write a whole number from 1 to 200.');
-  }
-  return limit;
+function readUpTo(most: number) {
+  return (text: string): number => {
+    const limit = Number(text);
+    if (!Number.isInteger(limit) || limit < 1 || limit > most) {
+      throw new InvalidArgumentError(`Write a whole number from 1 to ${most}.`);
+    }
+    return limit;
+  };
 }
+
+/** Of one page. */
+export const readLimit = readUpTo(200);
+/** Of several pages. */
+export const readLongLimit = readUpTo(10_000);
 
 /** At most the API's limit for one attempt. */
 function readTimeoutMs(text: string): number {

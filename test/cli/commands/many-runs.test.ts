@@ -100,6 +100,22 @@ describe('runs that filters choose', () => {
     expect(stderr).toBe('3 runs\n');
   });
 
+  test('are listed from as many pages as it takes, and no more', async () => {
+    const page = (ids: string[], next_cursor: string | null) => ({
+      items: ids.map((run_id) => ({ ...summary, run_id })),
+      next_cursor,
+    });
+    const pages = [page(['run_1', 'run_2'], 'c'), page([], 'd'), page(['run_3'], 'e')];
+    const seen = await capstan(['ls', '-n', '3', '--search', 'cut'], pages);
+    const pageOf = (limit: number, cursor: string): string =>
+      `GET /v1/runs?q=cut&parent=none&limit=${limit}${cursor}`;
+    expect(seen.asked).toEqual([pageOf(3, ''), pageOf(1, '&cursor=c'), pageOf(1, '&cursor=d')]);
+    expect(seen.stdout.split('\n').slice(1, -1)).toHaveLength(3);
+    expect(seen.stderr).toBe('the newest 3; there are more\n');
+    expect((await capstan(['ls', '-n', '500'], [page(['run_1'], null)])).asked[0]).toContain('limit=200');
+    expect((await capstan(['ls', '-n', '10001'], [])).stderr).toContain('from 1 to 10000');
+  });
+
   test('that another run repeats show it in the list', async () => {
     const items = [
       { ...summary, superseded_by: 'run_01k9zzzzzzzz4f' },

@@ -8,7 +8,7 @@ import { Run, RunList, type RunSummary } from '@capstan/core/contracts/run';
 import { StepDetail } from '@capstan/core/contracts/run-step';
 import { writeJson } from '@capstan/core/json/text';
 import { z } from 'zod';
-import { getAll, jsonBody, path } from '../../client/api-client.ts';
+import { getAll, getItems, jsonBody, path } from '../../client/api-client.ts';
 import { linkToConsole, openBrowser, type Session } from '../../client/session.ts';
 import { command, listed, oneOf, parsed, procedure, type Register } from '../../command.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
@@ -17,7 +17,7 @@ import {
   latestRun,
   readCeiling,
   readItem,
-  readLimit,
+  readLongLimit,
   resolveRunId,
   runArgument,
 } from '../../input/arguments.ts';
@@ -56,18 +56,10 @@ export const registerListCommand = command('ls', {
   example: 'capstan ls --state failed --label batch=7',
   options: {
     ...readFilterOptions,
-    '-n, --limit <n>': parsed('at most so many', readLimit, 20),
+    '-n, --limit <n>': parsed('at most so many', readLongLimit, 20),
   },
-  call: async ({ client }, { limit, ...given }) => {
-    const filter = toReadFilter(given);
-    let cursor: string | undefined;
-    for (;;) {
-      const answer = await client.get('/v1/runs', RunList, { ...filter, limit, cursor });
-      const { items, next_cursor } = answer.value;
-      if (items.length > 0 || next_cursor === null) return answer;
-      cursor = next_cursor; // a page of a search may be empty and still have a next one
-    }
-  },
+  call: ({ client }, { limit, ...given }) =>
+    getItems(client, { list: '/v1/runs', schema: RunList, query: toReadFilter(given), most: limit }),
   show: listed(runTable, {
     none: 'no runs',
     more: ({ limit }: { readonly limit: number }) => `the newest ${limit}; there are more`,
