@@ -299,7 +299,7 @@ export function simulate({ requests, loads }: Trace, setting: Setting): Played {
   let atMs = 0;
   for (const [number, { model, workS }] of requests.entries()) {
     atMs += exponential() * gapMs;
-    const rest = { rank: 2, key: model, isCalled: false, waitedMs: 0 };
+    const rest = { rank: 2, key: model, instanceId: null, isCalled: false, waitedMs: 0 };
     simulation.arrive({ number, atMs, model, workMs: 1_000 * workS, ...rest });
   }
   simulation.runUntil(Number.POSITIVE_INFINITY);

@@ -629,6 +629,7 @@ create table queued_call (
   calls int not null default 0, -- how often it was called without a result
   call_after timestamptz, -- called without a result, it lets others go first
   loads text, -- the key of what it needs loaded; null: nothing
+  awaits text, -- the full instance that it rather waits for than to take one that is free (N5)
   primary key (run_id, step_id, item),
   foreign key (run_id, step_id, item) references step on delete cascade
 );

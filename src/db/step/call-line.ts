@@ -1,4 +1,4 @@
-/** Calls of steps that wait for a free slot, and whose turn it is (core/routing/call-line.ts, N1 to N4). */
+/** Calls of steps that wait for a free slot, and whose turn it is (core/routing/call-line.ts, N1 to N5). */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
@@ -9,6 +9,8 @@ export interface NewQueuedCall extends StepItemKey {
   readonly priority: number;
   /** The key of what it needs loaded; null: nothing. */
   readonly loads: string | null;
+  /** The full instance that it rather waits for than to take one that is free (N5); null: any will do. */
+  readonly awaits: string | null;
   /** How long it lets others go first if it was called without a result, by how often, ms. */
   readonly asideMs: readonly number[];
 }
@@ -17,12 +19,12 @@ export interface NewQueuedCall extends StepItemKey {
 export async function queueCall(trx: Db, { run_id, step_id, item, ...call }: NewQueuedCall): Promise<void> {
   await takeLock(trx, 'call_line', call.line, run_id); // N2: many calls of a run come at once, each to a place of its own
   await trx.raw(
-    `insert into queued_call (run_id, step_id, item, line, priority, loads, place)
-     values (:run_id, :step_id, :item, :line, :priority, :loads, greatest(
+    `insert into queued_call (run_id, step_id, item, line, priority, loads, awaits, place)
+     values (:run_id, :step_id, :item, :line, :priority, :loads, :awaits, greatest(
        coalesce((select max(q.place) from queued_call q where q.line = :line and q.run_id = :run_id), 0),
        coalesce((select l.served from call_line l where l.line = :line), 0)) + 1)
      on conflict (run_id, step_id, item) do update set line = excluded.line, priority = excluded.priority,
-       loads = excluded.loads,
+       loads = excluded.loads, awaits = excluded.awaits,
        calls = queued_call.calls + 1, called_at = null,
        call_after = clock_timestamp() + interval '1 millisecond'
          * (cast(:asideMs as float8[]))[least(queued_call.calls + 1, cardinality(cast(:asideMs as float8[])))]
@@ -64,10 +66,19 @@ export interface LineLength {
   readonly has_keys: boolean;
   /** How long ago a call was last called that passed no other (W5); null: never. */
   readonly since_turn_ms: number | null;
+  /** The instances that some of them rather wait for (N5). */
+  readonly awaited: readonly string[];
 }
 
 /** A called one that has not come after this time is called again: its signal, or its worker, was lost. */
 const lostAfter = `interval '30 seconds'`;
+
+/**
+ * N5. A call may take other slots after a change of budgets or settings, so it is called for any slot again: after a
+ * minute, then after twice the time, at last once in an hour.
+ */
+const awaits = `case when coalesce(q.call_after, q.queued_at)
+  > clock_timestamp() - interval '1 minute' * least(60, power(2, least(q.calls, 10))) then q.awaits end`;
 
 /** Drops calls that wait no longer, and reports how long the lines are: first those that were not called for longest. */
 export async function readLines(db: Db): Promise<readonly LineLength[]> {
@@ -81,7 +92,8 @@ export async function readLines(db: Db): Promise<readonly LineLength[]> {
        (count(*) filter (where q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter}))::int as waiting,
        (count(*) filter (where q.called_at >= clock_timestamp() - ${lostAfter}))::int as called,
        coalesce(bool_or(q.loads is not null), false) as has_keys,
-       (extract(epoch from clock_timestamp() - l.served_at) * 1000)::float8 as since_turn_ms
+       (extract(epoch from clock_timestamp() - l.served_at) * 1000)::float8 as since_turn_ms,
+       coalesce(array_agg(distinct ${awaits}) filter (where ${awaits} is not null), '{}') as awaited
      from queued_call q left join call_line l using (line)
      group by q.line, l.served_at order by min(q.priority), l.served_at nulls first, q.line`,
   );
@@ -92,7 +104,16 @@ export interface QueuedMember extends StepItemKey {
   readonly rank: number;
   readonly waitedMs: number;
   readonly key: string | null;
+  /** N5 */
+  readonly instanceId: string | null;
   readonly isCalled: boolean;
+}
+
+export interface MembersQuery {
+  readonly line: string;
+  /** The instances that calls rather wait for and that have a free slot, or one as good; others are left out (N5). */
+  readonly open: readonly string[];
+  readonly limit: number;
 }
 
 /** Of a called one that has not come. */
@@ -113,13 +134,15 @@ export function hasCallable(db: Db, line: string): Promise<boolean> {
 }
 
 /** The first calls of a line that may be called, and those that were called, in order. */
-export function readMembers(db: Db, line: string, limit: number): Promise<readonly QueuedMember[]> {
+export function readMembers(db: Db, { line, open, limit }: MembersQuery): Promise<readonly QueuedMember[]> {
   return query<QueuedMember>(db).all(
-    `select q.run_id, q.step_id, q.item, q.priority as rank, q.loads as key, not ${isOpen} as "isCalled",
+    `select q.run_id, q.step_id, q.item, q.priority as rank, q.loads as key, ${awaits} as "instanceId",
+       not ${isOpen} as "isCalled",
        (extract(epoch from clock_timestamp() - q.queued_at) * 1000)::float8 as "waitedMs"
      from queued_call q join step s using (run_id, step_id, item) join run r using (run_id)
-     where q.line = ? and (not ${isOpen} or ${mayBeCalled}) order by ${inOrder} limit ?`,
-    [line, limit],
+     where q.line = ? and (not ${isOpen} or (${mayBeCalled} and (${awaits} is null or ${awaits} = any (?))))
+     order by ${inOrder} limit ?`,
+    [line, [...open], limit],
   );
 }
 

@@ -178,7 +178,7 @@ function toClaimEnd(end: SearchEnd, { target, search, key }: OwnSearch): ClaimEn
   return {
     kind: 'none',
     ...noClaim,
-    affinity: key,
+    wish: { key, instanceId: choice.best?.isFull === true ? choice.best.instance.instance_id : null },
     decision,
     isFinal,
     retryAfterMs,

@@ -8,9 +8,15 @@
  */
 
 import { HostRooms } from '@capstan/core/hosts/host-rooms';
-import { callTurns, type LineNow, mostMembers } from '@capstan/core/residency/keyed-line';
+import { callTurns, mostMembers } from '@capstan/core/residency/keyed-line';
 import type { KeyedFleet } from '@capstan/core/residency/residency';
-import { countCallable, type LineRoute, routeOfLine } from '@capstan/core/routing/call-line';
+import {
+  ableFor,
+  countCallable,
+  type LineRoute,
+  openAmong,
+  routeOfLine,
+} from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
@@ -106,14 +112,16 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** W4, W5. @returns how many */
-async function callByKeys(
+/** N5, W4, W5: calls of these do not take any slot. @returns how many */
+async function callByWish(
   db: Db,
-  line: string,
-  { known, ...now }: Omit<LineNow<never>, 'members'> & { readonly known: KeyedFleet },
+  { line, route, known, awaited, since_turn_ms }: KnownLine,
+  nowMs: number,
 ): Promise<number> {
-  const members = await readMembers(db, line, mostMembers);
-  const turns = callTurns(routeOfLine(line), known, { members, ...now });
+  const open = openAmong(awaited, { able: ableFor(route, known.instances, nowMs), priorMs: known.priorMs });
+  const members = await readMembers(db, { line, open, limit: mostMembers });
+  const sinceTurnMs = since_turn_ms ?? Number.POSITIVE_INFINITY;
+  const turns = callTurns(route, known, { members, nowMs, sinceTurnMs });
   let sum = 0;
   for (const isPassing of [false, true]) {
     const these = turns.filter((turn) => turn.isPassing === isPassing).map(({ member }) => member);
@@ -146,19 +154,13 @@ interface KnownLine extends LineLength {
 }
 
 /** @returns how many */
-function callLine(
-  db: Db,
-  { line, route, known, waiting, called, has_keys, since_turn_ms }: KnownLine,
-  fleet: ServerCtx['fleet'],
-): Promise<number> {
+function callLine(db: Db, length: KnownLine, fleet: ServerCtx['fleet']): Promise<number> {
+  const { line, route, known, waiting, called, has_keys, awaited } = length;
   const { instances } = known;
   // The last instance for the line serves other projects now: its calls find out their position.
   const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
   const nowMs = fleet.nowMs();
-  if (has_keys && !isLeft) {
-    const sinceTurnMs = since_turn_ms ?? Number.POSITIVE_INFINITY;
-    return callByKeys(db, line, { known, nowMs, sinceTurnMs });
-  }
+  if ((has_keys || awaited.length > 0) && !isLeft) return callByWish(db, length, nowMs);
   const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs });
   const count = Math.min(room, waiting);
   return count > 0 ? callNext(db, line, count) : Promise.resolve(0);

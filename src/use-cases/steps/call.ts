@@ -16,6 +16,7 @@ import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitiv
 import type { CompiledStep } from '@capstan/core/definition/compile';
 import { resolveStepSettings, routeOfStep, type StepSettings } from '@capstan/core/definition/step-settings';
 import { readDelta } from '@capstan/core/model-protocols/model-answer';
+import type { LineWish } from '@capstan/core/routing/call-line';
 import type { StepExecution } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../context.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
@@ -187,8 +188,8 @@ export interface CallStop {
   readonly delayMs: number;
   /** Every instance that could take the call is full. */
   readonly isFull: boolean;
-  /** The key of what the call needs loaded. Default: it has none. */
-  readonly affinity?: string | null | undefined;
+  /** The slot that the call waits for. */
+  readonly wish?: LineWish | undefined;
   /** A retry by the queue would come at once, or would count the time that the call has waited for a slot. */
   readonly needsTimer: boolean;
   /** What is left of the step's total timeout, ms. */
@@ -280,7 +281,7 @@ async function endFailed<Waited>(
   return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
 }
 
-interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull' | 'affinity'> {
+interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull' | 'wish'> {
   readonly waitedMs: number;
   readonly remainingMs: number;
   readonly totalTimeoutMs: number;
@@ -295,7 +296,7 @@ interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull' | 'af
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
-  { error, delayMs, isFull, affinity, waitedMs, ...time }: TimedRetry,
+  { error, delayMs, isFull, wish, waitedMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
   const pause = time.isInBatch || isFull ? undefined : await work.pause?.();
   const leftMs = time.remainingMs + (pause?.passedMs ?? 0);
@@ -303,7 +304,7 @@ async function comeAgain<Waited>(
   if (held !== null && hasTimeFor(0, leftMs)) return held; // no time of the step passes while it waits
   const needsTimer = (time.isInBatch || waitedMs > 0) && delayMs > 0 && hasTimeFor(delayMs, leftMs);
   const { round } = time;
-  const waited = await work.wait({ error, delayMs, isFull, affinity, needsTimer, leftMs, round });
+  const waited = await work.wait({ error, delayMs, isFull, wish, needsTimer, leftMs, round });
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
   if (time.isInBatch) return later;

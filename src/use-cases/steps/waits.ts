@@ -20,7 +20,15 @@ import { parseDuration } from '@capstan/core/duration';
 import { toNanoUsd } from '@capstan/core/money/nano-usd';
 import { describeFigures } from '@capstan/core/money/reservation';
 import { nameRefusing } from '@capstan/core/money/scoped-budget';
-import { lineOf, rankOf, routeOfLine, standAsideMs } from '@capstan/core/routing/call-line';
+import {
+  ableFor,
+  awaitedBy,
+  type LineWish,
+  lineOf,
+  rankOf,
+  routeOfLine,
+  standAsideMs,
+} from '@capstan/core/routing/call-line';
 import { createRouteFilter, excludeByRoute } from '@capstan/core/routing/filter';
 import { toQueueTimeout, waitForCapabilityOf } from '@capstan/core/run/step-rules';
 import type { StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
@@ -108,13 +116,15 @@ export async function waitForRetry(
 
 type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
 
+const nothingWished: LineWish = { key: null, instanceId: null };
+
 /** By how often it was called without a result. */
 const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));
 
 export async function waitForSlot(
   { db, fleet }: LineCtx,
   { context, step, key }: Work,
-  { error, leftMs, affinity = null }: CallStop,
+  { error, leftMs, wish = nothingWished }: CallStop,
 ): Promise<Waited> {
   const settings = resolveStepSettings(context.definition, step.definition);
   const { priority, ...route } = routeOfStep(step.definition, settings, {
@@ -122,7 +132,10 @@ export async function waitForSlot(
     ceilingUsd: null,
     remainingMs: leftMs,
   });
-  const line = lineOf({ ...route, scope: fleet.seenBy(context.project_id).scopeOf(route.capability) });
+  const seen = fleet.seenBy(context.project_id);
+  const line = lineOf({ ...route, scope: seen.scopeOf(route.capability) });
+  const { instances, priorMs } = seen.of(route.capability);
+  const awaits = awaitedBy({ able: ableFor(route, instances, fleet.nowMs()), priorMs }, wish);
   const rank = rankOf(priority);
   const wait = {
     awaiting: 'slot',
@@ -133,7 +146,8 @@ export async function waitForSlot(
   } as const;
   const held = await db.transaction(async (trx) => {
     const kept = await keepWaiting(trx, key, wait);
-    if (kept !== undefined) await queueCall(trx, { ...key, line, priority: rank, loads: affinity, asideMs });
+    if (kept !== undefined)
+      await queueCall(trx, { ...key, line, priority: rank, loads: wish.key, awaits, asideMs });
     return kept;
   });
   if (held === undefined) return readEnd(db, key);

@@ -285,7 +285,9 @@ async function queueFour(lines: readonly string[]) {
     for (let item = 1; item <= 4; item++) {
       const key = { run_id: run.run_id, step_id: line, item };
       await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
-      await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, loads: null, asideMs: [0] }));
+      await db.transaction((trx) =>
+        queueCall(trx, { ...key, line, priority: 2, loads: null, awaits: null, asideMs: [0] }),
+      );
     }
   }
   return run;

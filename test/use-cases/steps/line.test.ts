@@ -2,8 +2,10 @@ import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { afterAll, expect, it } from 'vitest';
 import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';
 import { callNext, queueCall, readLines } from '../../../src/db/step/call-line.ts';
+import { createDueWork } from '../../../src/use-cases/runs/due-work.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aRun, type RunOverrides } from '../../support/factories.ts';
-import { echo, type Handler } from '../../support/fleet.ts';
+import { echo, type Handler, type InstanceOptions } from '../../support/fleet.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -15,10 +17,10 @@ const answers: (() => Promise<void>)[] = [];
 afterAll(() => Promise.all(answers.map((answer) => answer())));
 
 /** An instance with one slot, whose call is open until it is answered. */
-async function aFullInstance(name: string) {
+async function aFullInstance(name: string, options: Partial<InstanceOptions> = {}) {
   const open: (() => void)[] = [];
   const handle: Handler = (exec, response) => void open.push(() => echo(exec, response));
-  const instance = await world.register({ name, max_concurrency: 1 });
+  const instance = await world.register({ name, max_concurrency: 1, ...options });
   instance.handle = handle;
   const run = await aRun(db, stepsOf([{ id: 'first', capability: name }]));
   const held = world.newWorker().execute(run, 'first');
@@ -65,6 +67,12 @@ it.concurrent('a call without a slot waits in line as a row, and its wait takes 
 });
 
 it.concurrent('behind a line, a call takes no slot before it was called; then it does, also with little time left', async () => {
+  const isPlain = {
+    line: 'full-two',
+    has_keys: false,
+    since_turn_ms: expect.any(Number),
+    awaited: [],
+  };
   const { answer, open } = await aFullInstance('full-two');
   const [first, second] = await runsOf('full-two', 2);
   await world.newWorker().execute(first as never, 'a');
@@ -74,14 +82,14 @@ it.concurrent('behind a line, a call takes no slot before it was called; then it
   const barging = await world.newWorker().execute(second as never, 'a');
   expect(barging).toMatchObject({ kind: 'waiting', awaiting: 'slot' });
   expect(await callNext(db, 'full-two', 1)).toBe(1);
-  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 1, has_keys: false });
+  expect(await readLines(db)).toContainEqual({ ...isPlain, waiting: 1, called: 1 });
   const called = world
     .newWorker()
     .execute(first as never, { step_id: 'a', resumed: true, remainingMs: 5_000 });
   await waitFor('the call to arrive', () => open.length > 0);
   open.pop()?.();
   expect(await called).toMatchObject({ kind: 'succeeded' });
-  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 0, has_keys: false });
+  expect(await readLines(db)).toContainEqual({ ...isPlain, waiting: 1, called: 0 });
 });
 
 it.concurrent('calls of one run that come to the line at once have places of their own, and a new run the next but one', async () => {
@@ -91,7 +99,9 @@ it.concurrent('calls of one run that come to the line at once have places of the
   const enter = async (run: { readonly run_id: string } | undefined, item: number): Promise<void> => {
     const key = { run_id: run?.run_id ?? '', step_id: 'a', item };
     await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
-    await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, loads: null, asideMs: [0] }));
+    await db.transaction((trx) =>
+      queueCall(trx, { ...key, line, priority: 2, loads: null, awaits: null, asideMs: [0] }),
+    );
   };
   await Promise.all(items.map((item) => enter(large, item)));
   const places = await db('queued_call').where({ line }).orderBy('place').select('place');
@@ -185,7 +195,15 @@ it.concurrent('queue_timeout ends the wait: the error reports how long, behind h
       details: { ahead: 1 },
     },
   });
-  expect(await readLines(db)).toContainEqual({ line: 'impatient', waiting: 1, called: 0, has_keys: false });
+  const length = {
+    line: 'impatient',
+    waiting: 1,
+    called: 0,
+    has_keys: false,
+    awaited: [],
+    since_turn_ms: null,
+  };
+  expect(await readLines(db)).toContainEqual(length);
 });
 
 it.concurrent('a line is one of a capability, a version range and tags', async () => {
@@ -198,4 +216,45 @@ it.concurrent('a line is one of a capability, a version range and tags', async (
   expect((await readLines(db)).map(({ line }) => line)).toEqual(
     expect.arrayContaining(['routed', '["routed",null,"local"]']),
   );
+});
+
+async function calledOf(line: string): Promise<number> {
+  const rows = await db('queued_call').where({ line }).whereNotNull('called_at').select('run_id');
+  return rows.length;
+}
+
+it.concurrent('N5: calls that rather wait for a free instance are not called for one that costs', async () => {
+  const name = 'free-or-paid';
+  const { answer } = await aFullInstance(name);
+  const hosted = { type: 'per_call', rate_usd: 1 };
+  const paid = await world.register({ name, max_concurrency: 10, cost_model: hosted, tags: [] });
+  const dueWork = createDueWork({ ...aDeliveryCtx(db), fleet: world.fleet() });
+  await waitFor('both', async () => {
+    await world.fleet().refresh();
+    return world.fleet().all(name).length === 2;
+  });
+  const runs = await runsOf(name, 3, {}, { priority: 'batch' });
+  for (const run of runs)
+    expect(await world.newWorker().execute(run as never, 'a')).toMatchObject({ awaiting: 'slot' });
+  const [awaited] = world.fleet().all(name);
+  expect(await db('queued_call').where({ line: name }).distinct().pluck('awaits')).toEqual([
+    awaited?.instance_id,
+  ]);
+  await dueWork();
+  expect(await calledOf(name)).toBe(0);
+
+  const [bold] = await runsOf(name, 1, {}, { priority: 'interactive' }); // its time is worth a dollar
+  await db('instance').where({ name, cost_type: 'free' }).update({ duration_ms: 1_000_000 });
+  await world.fleet().refresh();
+  const ended = world.newWorker().execute(bold as never, 'a');
+  expect(await ended).toMatchObject({ kind: 'succeeded' });
+  expect(paid.execs).toHaveLength(1);
+
+  await answer();
+  await dueWork();
+  expect(await calledOf(name)).toBe(1); // for the free one, and no more
+  const ago = db.raw(`clock_timestamp() - interval '2 minutes'`);
+  await db('queued_call').where({ line: name }).update({ queued_at: ago });
+  await dueWork();
+  expect(await calledOf(name)).toBe(3); // what they would take may have changed
 });

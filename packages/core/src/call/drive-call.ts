@@ -279,10 +279,10 @@ function endUnclaimed(
   if (end.kind === 'closed') return end;
   if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
   if (signal.reason === 'cancelled') return { kind: 'cancelled' };
-  const { error, decision, isFull = false, affinity } = end;
+  const { error, decision, isFull = false, wish } = end;
   if (end.isFinal) return { kind: 'failed', error, isRecorded: false, decision };
   const delayMs = Math.max(backoffMs(uncountedDelay, round, random()), end.retryAfterMs);
-  return { kind: 'retry', error, decision, delayMs, isFull, affinity, waitedMs };
+  return { kind: 'retry', error, decision, delayMs, isFull, wish, waitedMs };
 }
 
 /** The last delivery failed in a way that a later attempt may cure (C5). */

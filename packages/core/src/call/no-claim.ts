@@ -6,6 +6,7 @@ import { describeFindings } from '../json/values.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { describeFigures, type Shortage, toRefusal } from '../money/reservation.ts';
 import { nameRefusing } from '../money/scoped-budget.ts';
+import type { LineWish } from '../routing/call-line.ts';
 import { slotsOf } from '../routing/estimate.ts';
 import { explainChoice } from '../routing/explain.ts';
 import type { Choice, InstanceSnapshot, RouteRequest } from '../routing/types.ts';
@@ -18,8 +19,8 @@ export interface NoClaim {
   readonly isFinal: boolean;
   /** Every instance that could take the call has no free slot, so the call waits for one. */
   readonly isFull?: true;
-  /** The key of what it needs loaded. Default: it has none. */
-  readonly affinity?: string | null;
+  /** Of a call that a claim was looked for. */
+  readonly wish?: LineWish;
   /** Delay before an attempt may succeed, ms. */
   readonly retryAfterMs: number;
 }

@@ -4,6 +4,7 @@ import type { CancelSignal } from '../cancellation.ts';
 import type { Decision } from '../contracts/decision.ts';
 import type { ClientProtocol } from '../contracts/model-protocol.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
+import type { LineWish } from '../routing/call-line.ts';
 import type { InstanceSnapshot, Residency, RouteConstraints } from '../routing/types.ts';
 import type { Verdict } from './judge.ts';
 import type { NoClaim } from './no-claim.ts';
@@ -138,8 +139,8 @@ interface CallRetry {
   readonly delayMs: number;
   /** Every instance that could take the call is full: it waits for a slot, not for a time. */
   readonly isFull: boolean;
-  /** The key of what it needs loaded. Default: it has none. */
-  readonly affinity?: string | null | undefined;
+  /** The slot that it waits for. */
+  readonly wish?: LineWish | undefined;
   /** Time in ms for which the call has waited for slots. */
   readonly waitedMs: number;
 }

@@ -1,21 +1,25 @@
 /**
- * Whose turn it is in a line whose calls have keys: a line as in call-line.ts, with two rules more (residency.ts).
+ * Whose turn it is in a line whose calls do not take any slot (N5 in call-line.ts), or have keys (residency.ts):
  * - W4: a call is not called for a free slot while waiting for an instance that has its key is sooner than a load there.
  * - W5: a call whose key is resident on a free instance passes those before it of its rank. The first of them is still
  *   called, for a load, once it was passed for the time of 25 loads, divided by the slots of the line.
  */
-import { aheadOf, type LineRoute } from '../routing/call-line.ts';
-import { freeSlots, lineMs, slotsOf } from '../routing/estimate.ts';
-import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
+import {
+  ableFor,
+  acceptOf,
+  aheadOf,
+  countFree,
+  type LineRoute,
+  type LineWish,
+} from '../routing/call-line.ts';
+import { expectedCost, freeSlots, lineMs, slotsOf } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
 import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
-export interface KeyedMember {
+export interface KeyedMember extends LineWish {
   readonly rank: number;
   readonly waitedMs: number;
-  /** Null: what is loaded does not matter to it. */
-  readonly key: string | null;
   /** It was called, and is not at work yet. */
   readonly isCalled: boolean;
 }
@@ -49,20 +53,19 @@ class Seats {
   /** The slots that were free at first. */
   readonly room: number;
   readonly #fleet: KeyedFleet;
+  readonly #able: readonly InstanceSnapshot[];
   readonly #nowMs: number;
 
   constructor(route: LineRoute, fleet: KeyedFleet, nowMs: number) {
-    const filter = createRouteFilter(route);
+    const able = ableFor(route, fleet.instances, nowMs);
     this.#fleet = fleet;
+    this.#able = able;
     this.#nowMs = nowMs;
-    this.seats = fleet.instances.flatMap((instance) => {
-      const { breaker_until_ms } = instance;
-      const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
-      if (isResting || excludeByRoute(instance, filter) !== null) return [];
-      return [{ instance, free: freeSlots(instance, instance.held), pending: 0, found: new Map() }];
+    this.seats = able.map((instance) => {
+      return { instance, free: freeSlots(instance, instance.held), pending: 0, found: new Map() };
     });
-    this.slots = this.seats.reduce((sum, { instance }) => sum + slotsOf(instance), 0);
-    this.room = this.seats.reduce((sum, { free }) => sum + free, 0);
+    this.slots = able.reduce((sum, instance) => sum + slotsOf(instance), 0);
+    this.room = countFree(able);
   }
 
   get hasFree(): boolean {
@@ -79,7 +82,7 @@ class Seats {
   }
 
   /** A call begins there. @returns false: there is no seat */
-  take(seat: Seat | undefined, key: string | null): boolean {
+  take(seat: Seat | undefined, { key }: LineWish): boolean {
     if (seat === undefined) return false;
     const { instance } = seat;
     const { held, busy_since_ms = null, resident, max_resident } = instance;
@@ -100,25 +103,35 @@ class Seats {
     return this.seats.reduce((most, seat) => Math.max(most, this.#found(key, seat).loadMs), 0);
   }
 
-  /** A free seat where the key is resident. */
-  warm(key: string | null): Seat | undefined {
-    if (key === null) return undefined;
-    return this.seats.find((seat) => seat.free > 0 && this.#found(key, seat).isResident);
+  /** N5 */
+  #free(wish: LineWish): readonly Seat[] {
+    const accepts = acceptOf({ able: this.#able, priorMs: this.#fleet.priorMs }, wish);
+    return this.seats.filter(({ free, instance }) => free > 0 && accepts(instance));
   }
 
-  /** The free seat with the least time, or the longest idle of them. */
-  bestFree(key: string | null): Seat | undefined {
-    const free = this.seats.filter((seat) => seat.free > 0);
-    if (key === null) return free[0];
-    return least(free, (seat) => {
+  /** A free seat where its key is resident. */
+  warm(wish: LineWish): Seat | undefined {
+    const { key } = wish;
+    if (key === null) return undefined;
+    return this.#free(wish).find((seat) => this.#found(key, seat).isResident);
+  }
+
+  /** The free seat with the least time, or the longest idle of them; without a key, the cheapest. */
+  bestFree(wish: LineWish): Seat | undefined {
+    const { key } = wish;
+    const { priorMs } = this.#fleet;
+    return least(this.#free(wish), (seat) => {
+      if (key === null) return [expectedCost(seat.instance, { priorMs })];
       const found = this.#found(key, seat);
       return [ownMs(found), found.usedAtMs ?? 0];
     });
   }
 
   /** W4: a full seat where a call with the key would end before it would on any free one. */
-  worthWaiting(key: string): Seat | undefined {
-    const free = this.bestFree(key);
+  worthWaiting(wish: LineWish): Seat | undefined {
+    const { key } = wish;
+    if (key === null) return undefined;
+    const free = this.bestFree(wish);
     const freeMs = free === undefined ? Number.POSITIVE_INFINITY : ownMs(this.#found(key, free));
     const full = this.seats.filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
     const waitMs = (seat: Seat): number => {
@@ -160,7 +173,7 @@ export function callTurns<Member extends KeyedMember>(
 ): readonly LineTurn<Member>[] {
   const seats = new Seats(route, fleet, nowMs);
   const called = members.filter(({ isCalled }) => isCalled);
-  for (const { key } of called) seats.take(seats.warm(key) ?? seats.bestFree(key), key);
+  for (const member of called) seats.take(seats.warm(member) ?? seats.bestFree(member), member);
   const waiting = members.filter(({ isCalled }) => !isCalled);
   const chosen = new Set<Member>();
   callWarm(seats, waiting, { chosen, sinceTurnMs });
@@ -179,9 +192,12 @@ function callWarm<Member extends KeyedMember>(
   let sinceMs = sinceTurnMs;
   for (const member of waiting) {
     if (!seats.hasFree || (first !== undefined && member.rank !== first.rank)) return;
-    const { key } = member;
-    if (seats.take(seats.warm(key), key)) chosen.add(member);
-    else if (first === undefined && isDue(seats, member, sinceMs) && seats.take(seats.bestFree(key), key)) {
+    if (seats.take(seats.warm(member), member)) chosen.add(member);
+    else if (
+      first === undefined &&
+      isDue(seats, member, sinceMs) &&
+      seats.take(seats.bestFree(member), member)
+    ) {
       chosen.add(member);
       sinceMs = 0;
     } else first ??= member;
@@ -189,10 +205,12 @@ function callWarm<Member extends KeyedMember>(
 }
 
 /** It was passed long enough, and does not rather wait (W4). */
-function isDue(seats: Seats, { key, waitedMs }: KeyedMember, sinceTurnMs: number): boolean {
-  if (key === null) return true;
+function isDue(seats: Seats, member: KeyedMember, sinceTurnMs: number): boolean {
+  const { key, waitedMs } = member;
   const passedMs = Math.min(waitedMs, sinceTurnMs);
-  return passedMs >= (mostLoads * seats.loadMs(key)) / seats.slots && seats.worthWaiting(key) === undefined;
+  return (
+    passedMs >= (mostLoads * seats.loadMs(key)) / seats.slots && seats.worthWaiting(member) === undefined
+  );
 }
 
 /** The free seats that are left go to those who are first, except to those who rather wait (W4). */
@@ -204,10 +222,9 @@ function callInOrder<Member extends KeyedMember>(
   for (const member of waiting) {
     if (!seats.hasFree) return;
     if (chosen.has(member)) continue;
-    const { key } = member;
-    const awaited = key === null ? undefined : seats.worthWaiting(key);
+    const awaited = seats.worthWaiting(member);
     if (awaited !== undefined) awaited.pending += 1;
-    else if (seats.take(seats.bestFree(key), key)) chosen.add(member);
+    else if (seats.take(seats.bestFree(member), member)) chosen.add(member);
   }
 }
 

@@ -7,11 +7,13 @@
  * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called without a
  *   result, it keeps its place, and lets others go first for a moment.
  * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one wait in line.
+ * - N5: a call that rather waits for a full instance than to take a free one is called for that instance, or for one that
+ *   is as good, and not for others.
  */
 
 import { uncountedDelay } from '../call/retry.ts';
 import type { Priority } from '../contracts/primitives.ts';
-import { freeSlots } from './estimate.ts';
+import { expectedCost, freeSlots } from './estimate.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from './types.ts';
 
@@ -77,20 +79,83 @@ export function aheadOf(instances: readonly InstanceSnapshot[]): number {
   }, 0);
 }
 
+/** The instances that calls of a route may take now. */
+export function ableFor(
+  route: LineRoute,
+  instances: readonly InstanceSnapshot[],
+  nowMs: number,
+): readonly InstanceSnapshot[] {
+  const filter = createRouteFilter(route);
+  return instances.filter((instance) => {
+    const { breaker_until_ms } = instance;
+    const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
+    return !isResting && excludeByRoute(instance, filter) === null;
+  });
+}
+
+export function countFree(instances: readonly InstanceSnapshot[]): number {
+  return instances.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
+}
+
 /** How many calls of a route can be called: for free slots, and for those that are free before a called one arrives. */
 export function countCallable(
   route: LineRoute,
   instances: readonly InstanceSnapshot[],
   { called, nowMs }: { readonly called: number; readonly nowMs: number },
 ): number {
-  const filter = createRouteFilter(route);
-  const able = instances.filter((instance) => {
-    const { breaker_until_ms } = instance;
-    const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
-    return !isResting && excludeByRoute(instance, filter) === null;
-  });
-  const free = able.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
-  return Math.max(0, free + Math.floor(aheadOf(able)) - called);
+  const able = ableFor(route, instances, nowMs);
+  return Math.max(0, countFree(able) + Math.floor(aheadOf(able)) - called);
+}
+
+/** What a call in line waits for. */
+export interface LineWish {
+  /** The key of what it needs loaded; null: nothing. */
+  readonly key: string | null;
+  /** The full instance that was better for it than any other; null: there was none. */
+  readonly instanceId: string | null;
+}
+
+/** The instances that calls of a line may take now. */
+interface AbleFleet {
+  readonly able: readonly InstanceSnapshot[];
+  /** Duration assumed for instances without a call of their own. */
+  readonly priorMs: number;
+}
+
+/** Costs and durations so near to one another count as equal. */
+const nearCost = 1.01;
+const nearDuration = 1.25;
+
+/**
+ * N5. The durations of calls with keys are not compared: they depend on what is loaded.
+ * @returns whether a call with this wish takes an instance: any, if the one that it waits for takes no calls now
+ */
+export function acceptOf(
+  { able, priorMs }: AbleFleet,
+  { key, instanceId }: LineWish,
+): (instance: InstanceSnapshot) => boolean {
+  const awaited = able.find(({ instance_id }) => instance_id === instanceId);
+  if (awaited === undefined) return () => true;
+  const durationOf = ({ duration_ms }: InstanceSnapshot): number => duration_ms ?? priorMs;
+  const mostUsd = nearCost * expectedCost(awaited, { priorMs });
+  const mostMs = key === null ? nearDuration * durationOf(awaited) : Number.POSITIVE_INFINITY;
+  return (one) => expectedCost(one, { priorMs }) <= mostUsd && durationOf(one) <= mostMs;
+}
+
+function withFreeSlots({ able }: AbleFleet): readonly InstanceSnapshot[] {
+  return able.filter((instance) => freeSlots(instance, instance.held) > 0);
+}
+
+/** N5. @returns the instance that a call rather waits for than to take one that is free; null: any will do */
+export function awaitedBy(fleet: AbleFleet, wish: LineWish): string | null {
+  const free = withFreeSlots(fleet);
+  return free.length === 0 || free.some(acceptOf(fleet, wish)) ? null : wish.instanceId;
+}
+
+/** N5. @returns those of the awaited instances for whose calls a slot is free, maybe that of another one */
+export function openAmong(awaited: readonly string[], fleet: AbleFleet): readonly string[] {
+  const free = withFreeSlots(fleet);
+  return awaited.filter((instanceId) => free.some(acceptOf(fleet, { key: '', instanceId })));
 }
 
 /** N3: how long a call that was called without a result lets others go first, ms. @param calls how often, from 1 */

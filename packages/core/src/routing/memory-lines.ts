@@ -1,4 +1,7 @@
-/** The lines of calls that wait for a free slot, in memory: for mocks, in the place of rows of the database. */
+/**
+ * The lines of calls that wait for a free slot, in memory: for mocks, in the place of rows of the database. Without N5: in
+ * virtual time, being called without a result costs nothing.
+ */
 
 import { HostRooms } from '../hosts/host-rooms.ts';
 import {

@@ -23,7 +23,7 @@ interface Named extends KeyedMember {
 }
 
 function aCall(name: string, key: string | null, member: Partial<KeyedMember> = {}): Named {
-  return { name, key, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
+  return { name, key, instanceId: null, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
 }
 
 const loadMs = 22_000;
@@ -156,6 +156,36 @@ describe('W4: a call', () => {
   });
 });
 
+describe('N5: a call that rather waits for an instance', () => {
+  const free = aBox('free', null, { ...busy, affinity: null });
+  const paid = aBox('paid', null, { affinity: null, cost_type: 'per_call', rate_usd: 1 });
+  const waits = (name: string) => aCall(name, null, { instanceId: 'free' });
+
+  it('is not called for one that costs more, which is for those behind it', () => {
+    expect(turns([free, paid], [waits('1'), waits('2'), aCall('3', null)])).toEqual(['3 passes']);
+  });
+
+  it('is called for that one, for another that costs no more, and for any when it is gone or resting', () => {
+    expect(turns([{ ...free, held: 0 }, paid], [waits('1'), waits('2')])).toEqual(['1']);
+    const other = aBox('other', null, { affinity: null });
+    expect(turns([free, other], [waits('1'), waits('2')])).toEqual(['1']);
+    expect(turns([paid], [waits('1'), waits('2')])).toEqual(['1']);
+    expect(turns([{ ...free, breaker_until_ms: now + 1 }, paid], [waits('1')])).toEqual(['1']);
+  });
+
+  it('is not called for one that takes a quarter longer, unless durations depend on what is loaded', () => {
+    const slow = aBox('slow', 'y', { duration_ms: 30_000 });
+    expect(turns([free, slow], [waits('1')])).toEqual([]);
+    expect(turns([free, { ...slow, duration_ms: 28_000 }], [waits('1')])).toEqual(['1']);
+    expect(turns([free, slow], [aCall('1', 'x', { instanceId: 'free' })])).toEqual(['1']);
+  });
+
+  it('comes first for that one, and calls behind it take the cheapest of the others', () => {
+    const two = [paid, { ...free, held: 0 }];
+    expect(turns(two, [waits('1'), aCall('2', null), waits('3')])).toEqual(['1', '2']);
+  });
+});
+
 it('an instance that rests, is drained or has another version takes none', () => {
   const others = [
     aBox('a', 'x', { breaker_until_ms: now + 1 }),
@@ -184,6 +214,7 @@ const anyMember = fc.record({
   rank: fc.integer({ min: 1, max: 3 }),
   waitedMs: fc.integer({ min: 0, max: 900_000 }),
   isCalled: fc.boolean(),
+  instanceId: fc.constantFrom(null, 'ins_0', 'ins_1'),
 });
 const anyBox = fc.record({
   key: fc.constantFrom('x', 'y', null),
