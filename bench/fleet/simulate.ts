@@ -194,7 +194,7 @@ class Simulation {
     const nowMs = this.#nowMs;
     const members = this.#line.slice(0, mostMembers);
     for (const request of members) request.waitedMs = nowMs - request.atMs;
-    const sinceTurnMs = nowMs - this.#turnAtMs;
+    const sinceTurnMs = (): number => nowMs - this.#turnAtMs;
     const turns = callTurns(route, this.#fleet(), { members, nowMs, sinceTurnMs });
     if (turns.some(({ isPassing }) => !isPassing)) this.#turnAtMs = nowMs;
     return turns.map(({ member }) => member);
@@ -299,7 +299,7 @@ export function simulate({ requests, loads }: Trace, setting: Setting): Played {
   let atMs = 0;
   for (const [number, { model, workS }] of requests.entries()) {
     atMs += exponential() * gapMs;
-    const rest = { rank: 2, key: model, instanceId: null, isCalled: false, waitedMs: 0 };
+    const rest = { rank: 2, key: model, awaits: null, refuses: null, isCalled: false, waitedMs: 0 };
     simulation.arrive({ number, atMs, model, workMs: 1_000 * workS, ...rest });
   }
   simulation.runUntil(Number.POSITIVE_INFINITY);

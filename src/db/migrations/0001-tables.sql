@@ -629,18 +629,21 @@ create table queued_call (
   calls int not null default 0, -- how often it was called without a result
   call_after timestamptz, -- called without a result, it lets others go first
   loads text, -- the key of what it needs loaded; null: nothing
-  awaits text, -- the full instance that it rather waits for than to take one that is free (N5)
+  awaits text, -- the full instance that it rather waits for than to take one that was free (N5)
+  refuses text[], -- those that were free; null: all but the awaited one
   primary key (run_id, step_id, item),
   foreign key (run_id, step_id, item) references step on delete cascade
 );
 create index queued_call_in_line on queued_call (line, priority, place, queued_at); -- whose turn it is
 create index queued_call_of_run on queued_call (line, run_id, place); -- the last place of a run
 
--- The highest place of a line that was called: a new run takes its first place behind it.
+-- The highest place of a line that was called, by priority: a new run takes its first place behind it.
 create table call_line (
-  line text primary key,
+  line text not null,
+  priority smallint not null,
   served bigint not null,
-  served_at timestamptz not null default clock_timestamp() -- when it was called: lines that share hosts take turns
+  served_at timestamptz not null default clock_timestamp(), -- when it was called: lines that share hosts take turns
+  primary key (line, priority)
 );
 
 

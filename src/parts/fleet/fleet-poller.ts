@@ -6,7 +6,9 @@
 
 import type { CancelSignal } from '@capstan/core/cancellation';
 import { AppError } from '@capstan/core/errors/app-error';
+import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { createNameSuggester } from '@capstan/core/nearest-name';
+import { freeSlots } from '@capstan/core/routing/estimate';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Logger } from 'pino';
 import type { Db } from '../../db/connect.ts';
@@ -17,7 +19,7 @@ import {
 } from '../../db/instance/capability-name.ts';
 import { pollInstances } from '../../db/instance/instance-list.ts';
 import { newToken } from '../ids.ts';
-import { createFleetView, type FleetView, hasRoom, type ProjectFleet } from './fleet-view.ts';
+import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view.ts';
 import { createSlotWaiters, type SlotWaiters, type SlotWish } from './slot-waiters.ts';
 
 /** Repeats a poll with a pause between, never two in parallel, and lets callers wait for one that begins later. */
@@ -122,8 +124,8 @@ export interface FleetPoller {
   takeSlotRequest(instanceId: string): boolean;
   /** Whether any call of a step waits in a line. */
   hasLines(): boolean;
-  /** Whether a slot is free of a capability for which calls wait in a line. */
-  hasRoomInLine(): boolean;
+  /** The free slots of capabilities for which calls wait in lines. */
+  roomInLines(): number;
   /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
   inLine(line: string, rank: number): number;
   /** Counts a call more in a line, until the next poll. */
@@ -142,6 +144,10 @@ interface FleetPollerOptions {
   readonly logger: Logger;
 }
 
+function hasRoom(instance: InstanceSnapshot): boolean {
+  return isRoutable(instance.state) && freeSlots(instance, instance.held) > 0;
+}
+
 /** Also wakes for slots that were free before: a slot that was used and released between two polls looks the same. */
 function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   for (const capability of [...waiters.awaited()]) {
@@ -158,7 +164,7 @@ function wakeSharers(view: FleetView, waiters: SlotWaiters, instanceId: string):
 
 function readingsOf(view: FleetView) {
   const { seenBy, all, find, nowMs, noteClaim, noteServed, takeSlotRequest, ...lines } = view;
-  const { hasLines, hasRoomInLine, inLine, noteInLine, ageMs } = lines;
+  const { hasLines, roomInLines, inLine, noteInLine, ageMs } = lines;
   return {
     seenBy,
     all,
@@ -168,7 +174,7 @@ function readingsOf(view: FleetView) {
     noteServed,
     takeSlotRequest,
     hasLines,
-    hasRoomInLine,
+    roomInLines,
     inLine,
     noteInLine,
     ageMs,

@@ -6,12 +6,11 @@
 
 import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
 import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/limits';
-import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { type SharedHost, SharedHosts } from '@capstan/core/hosts/shared-hosts';
 import { type LoadBook, type LoadTimes, serveKey } from '@capstan/core/residency/residency';
 import { isDeclaring } from '@capstan/core/routing/call-bound';
-import { routeOfLine } from '@capstan/core/routing/call-line';
-import { freeSlots, priorDuration } from '@capstan/core/routing/estimate';
+import { countFree, routeOfLine } from '@capstan/core/routing/call-line';
+import { priorDuration } from '@capstan/core/routing/estimate';
 import { isLocal } from '@capstan/core/routing/ranking';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import { NamedFleet } from '@capstan/core/routing/visible-to';
@@ -50,8 +49,8 @@ export interface FleetView {
   ageMs(): number;
   /** Whether any call of a step waits in a line. */
   hasLines(): boolean;
-  /** Whether a slot is free of a capability for which calls wait in a line. */
-  hasRoomInLine(): boolean;
+  /** The free slots of capabilities for which calls wait in lines. */
+  roomInLines(): number;
   /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
   inLine(line: string, rank: number): number;
   /** Counts a call more in a line, until the next poll. */
@@ -133,10 +132,6 @@ function addTo(fleets: Fleets, { snapshot, row }: Entry, times: LoadTimeView): v
   const named = fleets.get(row.name) ?? new NamedFleet((instances) => toFleet(instances, times));
   fleets.set(row.name, named);
   named.add(snapshot, row);
-}
-
-export function hasRoom(instance: InstanceSnapshot): boolean {
-  return isRoutable(instance.state) && freeSlots(instance, instance.held) > 0;
 }
 
 export function createFleetView(): FleetView {
@@ -255,7 +250,10 @@ export function createFleetView(): FleetView {
     },
     takeSlotRequest: (instanceId) => slotRequests.delete(instanceId),
     hasLines: () => lines.size > 0,
-    hasRoomInLine: () => [...lines.keys()].some((line) => all(routeOfLine(line).capability).some(hasRoom)),
+    roomInLines: () => {
+      const names = new Set([...lines.keys()].map((line) => routeOfLine(line).capability));
+      return [...names].reduce((sum, name) => sum + countFree(all(name)), 0);
+    },
     inLine: (line, rank) => {
       let calls = 0;
       for (const [own, count] of lines.get(line) ?? []) if (own <= rank) calls += count;

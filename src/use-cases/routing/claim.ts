@@ -60,19 +60,19 @@ export async function claimInstance(
   const own = { target, search, key, queue: queueOf(scope, capability, key), deadline };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
-    return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // N4
+    return toClaimEnd(ctx, own, lookOnceMore(ctx, own, inLine)); // N4
   }
   const isOutside = target.step === null;
   const first =
     inLine > 0 && isOutside // it takes a slot that the line leaves free
       ? lookOnceMore(ctx, own, inLine)
       : await searchInstance(ctx, own, waitQueue.count(own.queue));
-  if (!isHopeful(first, tried)) return toClaimEnd(first, own);
+  if (!isHopeful(first, tried)) return toClaimEnd(ctx, own, first);
   const place = { queue: own.queue, priority: target.route.priority, deadline };
   const { result, ahead } = await waitQueue.enter(place, () => waitAndSearch(ctx, { ...own, tried }));
   const last = result ?? lookOnceMore(ctx, own, ahead + countInLine(ctx, target));
   const waitedMs = first.choice.best === null ? 0 : performance.now() - beganAt;
-  return { ...toClaimEnd(last, own), waitedMs };
+  return { ...toClaimEnd(ctx, own, last), waitedMs };
 }
 
 /** The cost for instances that get the input in the client's own protocol. */
@@ -166,7 +166,14 @@ async function claimTrial(ctx: Ctx, target: CallRequest, chosen: Chosen): Promis
   }
 }
 
-function toClaimEnd(end: SearchEnd, { target, search, key }: OwnSearch): ClaimEnd<Claimed> {
+/** N5: the full instance that the call would rather wait for if it were called now. */
+function findAwaited({ fleet }: Ctx, { target, search }: OwnSearch): string | null {
+  const { best } = search.choose(fleet.seenBy(target.projectId), { waiting: 0, patienceMs: 0 }).choice;
+  return best?.isFull === true ? best.instance.instance_id : null;
+}
+
+function toClaimEnd(ctx: Ctx, own: OwnSearch, end: SearchEnd): ClaimEnd<Claimed> {
+  const { target, search, key } = own;
   if (end.kind === 'claimed' && search.wrong !== undefined) return { ...end, wrong: search.wrong };
   if (end.kind !== 'none') return end;
   const { request, choice } = end;
@@ -178,7 +185,7 @@ function toClaimEnd(end: SearchEnd, { target, search, key }: OwnSearch): ClaimEn
   return {
     kind: 'none',
     ...noClaim,
-    wish: { key, instanceId: choice.best?.isFull === true ? choice.best.instance.instance_id : null },
+    wish: { key, instanceId: isOutside ? null : findAwaited(ctx, own) },
     decision,
     isFinal,
     retryAfterMs,

@@ -13,8 +13,9 @@ import type { KeyedFleet } from '@capstan/core/residency/residency';
 import {
   ableFor,
   countCallable,
+  idsWithRoom,
+  isShort,
   type LineRoute,
-  openAmong,
   routeOfLine,
 } from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
@@ -57,8 +58,8 @@ import { runCancels, runControls, runStarts, toRunItems } from './delivery.ts';
 const batch = 500;
 /** The pause after a tick with a failed delivery. */
 const pauseMs = 2_000;
-/** How often calls are called in advance, where no slot is free. */
-const inAdvanceMs = 250;
+/** How often it looks at lines for which no slot has become free. */
+const quietMs = 250;
 
 const wakes: DeliveryKind<WakeRow> = {
   what: 'the end of a wait',
@@ -112,15 +113,18 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** N5, W4, W5: calls of these do not take any slot. @returns how many */
+/** N5, W4, W5: its calls do not take any slot. @returns how many */
 async function callByWish(
   db: Db,
   { line, route, known, awaited, since_turn_ms }: KnownLine,
   nowMs: number,
 ): Promise<number> {
-  const open = openAmong(awaited, { able: ableFor(route, known.instances, nowMs), priorMs: known.priorMs });
-  const members = await readMembers(db, { line, open, limit: mostMembers });
-  const sinceTurnMs = since_turn_ms ?? Number.POSITIVE_INFINITY;
+  const able = ableFor(route, known.instances, nowMs);
+  const withRoom = idsWithRoom(able);
+  const full = new Set(able.filter((one) => !isShort(one)).map(({ instance_id }) => instance_id));
+  const released = awaited.filter((id) => !full.has(id));
+  const members = await readMembers(db, { line, withRoom, released, limit: mostMembers });
+  const sinceTurnMs = (rank: number): number => since_turn_ms[rank] ?? Number.POSITIVE_INFINITY;
   const turns = callTurns(route, known, { members, nowMs, sinceTurnMs });
   let sum = 0;
   for (const isPassing of [false, true]) {
@@ -170,12 +174,15 @@ function callLine(db: Db, length: KnownLine, fleet: ServerCtx['fleet']): Promise
 export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () => Promise<number> {
   const { fleet } = ctx;
   let pausedUntil = 0;
-  let inAdvanceAt = 0;
+  let nextAt = 0;
+  let room = 0;
   const serveLines = async (): Promise<number> => {
-    await fleet.refresh();
+    await fleet.refresh().catch(() => undefined); // the last known state serves
     const nowMs = performance.now();
-    if (nowMs < inAdvanceAt && !fleet.hasRoomInLine()) return 0;
-    inAdvanceAt = nowMs + inAdvanceMs;
+    const before = room;
+    room = fleet.roomInLines();
+    if (nowMs < nextAt && room <= before) return 0;
+    nextAt = nowMs + quietMs;
     return callLines(ctx);
   };
   return async () => {

@@ -22,10 +22,10 @@ import { describeFigures } from '@capstan/core/money/reservation';
 import { nameRefusing } from '@capstan/core/money/scoped-budget';
 import {
   ableFor,
-  awaitedBy,
   type LineWish,
   lineOf,
   rankOf,
+  refusalOf,
   routeOfLine,
   standAsideMs,
 } from '@capstan/core/routing/call-line';
@@ -134,8 +134,7 @@ export async function waitForSlot(
   });
   const seen = fleet.seenBy(context.project_id);
   const line = lineOf({ ...route, scope: seen.scopeOf(route.capability) });
-  const { instances, priorMs } = seen.of(route.capability);
-  const awaits = awaitedBy({ able: ableFor(route, instances, fleet.nowMs()), priorMs }, wish);
+  const refusal = refusalOf(wish, ableFor(route, seen.of(route.capability).instances, fleet.nowMs()));
   const rank = rankOf(priority);
   const wait = {
     awaiting: 'slot',
@@ -147,7 +146,7 @@ export async function waitForSlot(
   const held = await db.transaction(async (trx) => {
     const kept = await keepWaiting(trx, key, wait);
     if (kept !== undefined)
-      await queueCall(trx, { ...key, line, priority: rank, loads: wish.key, awaits, asideMs });
+      await queueCall(trx, { ...key, line, priority: rank, loads: wish.key, ...refusal, asideMs });
     return kept;
   });
   if (held === undefined) return readEnd(db, key);

@@ -286,7 +286,7 @@ async function queueFour(lines: readonly string[]) {
       const key = { run_id: run.run_id, step_id: line, item };
       await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
       await db.transaction((trx) =>
-        queueCall(trx, { ...key, line, priority: 2, loads: null, awaits: null, asideMs: [0] }),
+        queueCall(trx, { ...key, line, priority: 2, loads: null, awaits: null, refuses: null, asideMs: [0] }),
       );
     }
   }
@@ -301,7 +301,7 @@ it('a slot that another process has freed is given to the next in line at once',
   await queueFour(['freed']);
   const { fleet, attend } = aServer();
   await fleet.refresh();
-  expect([fleet.hasLines(), fleet.hasRoomInLine()]).toEqual([true, false]);
+  expect([fleet.hasLines(), fleet.roomInLines()]).toEqual([true, 0]);
   const called = () => db('queued_call').where({ line: 'freed' }).whereNotNull('called_at');
   await attend();
   expect(await called()).toEqual([]);
@@ -310,7 +310,28 @@ it('a slot that another process has freed is given to the next in line at once',
   expect(await called()).toHaveLength(1);
   await db('queued_call').where({ line: 'freed' }).delete();
   await fleet.refresh();
-  expect([fleet.hasLines(), fleet.hasRoomInLine()]).toEqual([false, false]);
+  expect([fleet.hasLines(), fleet.roomInLines()]).toEqual([false, 0]);
+});
+
+it('N5: hundreds of calls that rather wait for one instance hide no call behind them that takes any', async () => {
+  const full = await anInstance(db, { name: 'crowded', max_concurrency: 1 });
+  await anInstance(db, { name: 'crowded', cost_type: 'per_call', rate_usd: 1 });
+  const run = await aStartedRun();
+  await claimAttempt(db, aClaim(run, full));
+  const line = { run_id: run.run_id, step_id: 'b' };
+  const items = Array.from({ length: 300 }, (_, at) => at + 1);
+  const steps = items.map((item) => ({ ...line, item, state: 'waiting', awaiting: 'slot' }));
+  const { instance_id: awaits } = full;
+  const calls = items.map((item) => ({ ...line, item, line: 'crowded', priority: 2, place: item, awaits }));
+  await db('step').insert(steps);
+  await db('queued_call').insert(calls);
+  await db('queued_call')
+    .where({ ...line, item: 300 })
+    .update({ awaits: null });
+  const { fleet, attend } = aServer();
+  await fleet.refresh();
+  await attend();
+  expect(await db('queued_call').where(line).whereNotNull('called_at').pluck('item')).toEqual([300]);
 });
 
 it('lines that share a host call no more than it has, and take turns', async () => {
@@ -328,10 +349,10 @@ it('lines that share a host call no more than it has, and take turns', async () 
   };
   await attend();
   expect(await calledOf()).toEqual([3, 0]);
-  await attend();
+  await aServer().attend();
   expect(await calledOf()).toEqual([3, 0]); // these are on their way
   await db('queued_call').where({ line: 'on-host-a' }).whereNotNull('called_at').delete();
-  await attend();
+  await aServer().attend();
   expect(await calledOf()).toEqual([0, 3]);
 });
 
@@ -352,6 +373,6 @@ it('a line whose calls take several slots is not passed by smaller ones, unless 
   await attend();
   expect(await called()).toEqual([]);
   await db('run').where({ run_id: run.run_id }).update({ state: 'paused' });
-  await attend();
+  await aServer().attend();
   expect(await called()).toEqual(['small']);
 });

@@ -61,8 +61,8 @@ it('a free slot is for the first call in line whose key is loaded there, and the
   // The first call is called for a load once others have passed it for 25 loads, however long it has waited.
   const longAgo = db.raw(`clock_timestamp() - interval '1 hour'`);
   await db('queued_call').where({ line: 'image' }).update({ queued_at: longAgo });
-  await db('call_line').insert({ line: 'image', served: 0 });
-  const dueWork = createDueWork({ ...aDeliveryCtx(db), fleet: world.fleet() });
+  await db('call_line').insert({ line: 'image', priority: 2, served: 0 });
+  const dueWork = () => createDueWork({ ...aDeliveryCtx(db), fleet: world.fleet() })();
   await dueWork();
   expect(await calledOf('image')).toEqual(['x']);
   await db('queued_call').where({ line: 'image' }).update({ called_at: null });

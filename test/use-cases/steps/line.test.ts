@@ -70,7 +70,7 @@ it.concurrent('behind a line, a call takes no slot before it was called; then it
   const isPlain = {
     line: 'full-two',
     has_keys: false,
-    since_turn_ms: expect.any(Number),
+    since_turn_ms: { 2: expect.any(Number) },
     awaited: [],
   };
   const { answer, open } = await aFullInstance('full-two');
@@ -100,7 +100,7 @@ it.concurrent('calls of one run that come to the line at once have places of the
     const key = { run_id: run?.run_id ?? '', step_id: 'a', item };
     await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
     await db.transaction((trx) =>
-      queueCall(trx, { ...key, line, priority: 2, loads: null, awaits: null, asideMs: [0] }),
+      queueCall(trx, { ...key, line, priority: 2, loads: null, awaits: null, refuses: null, asideMs: [0] }),
     );
   };
   await Promise.all(items.map((item) => enter(large, item)));
@@ -201,7 +201,7 @@ it.concurrent('queue_timeout ends the wait: the error reports how long, behind h
     called: 0,
     has_keys: false,
     awaited: [],
-    since_turn_ms: null,
+    since_turn_ms: {},
   };
   expect(await readLines(db)).toContainEqual(length);
 });
@@ -228,7 +228,7 @@ it.concurrent('N5: calls that rather wait for a free instance are not called for
   const { answer } = await aFullInstance(name);
   const hosted = { type: 'per_call', rate_usd: 1 };
   const paid = await world.register({ name, max_concurrency: 10, cost_model: hosted, tags: [] });
-  const dueWork = createDueWork({ ...aDeliveryCtx(db), fleet: world.fleet() });
+  const dueWork = () => createDueWork({ ...aDeliveryCtx(db), fleet: world.fleet() })();
   await waitFor('both', async () => {
     await world.fleet().refresh();
     return world.fleet().all(name).length === 2;
@@ -257,4 +257,22 @@ it.concurrent('N5: calls that rather wait for a free instance are not called for
   await db('queued_call').where({ line: name }).update({ queued_at: ago });
   await dueWork();
   expect(await calledOf(name)).toBe(3); // what they would take may have changed
+});
+
+it.concurrent('N5: what a call refuses is judged as when it is called, not by how many wait in line', async () => {
+  const name = 'worth-ten-cents';
+  await aFullInstance(name);
+  await world.register({ name, cost_model: { type: 'per_call', rate_usd: 0.1 }, tags: [] });
+  await waitFor('both', async () => {
+    await world.fleet().refresh();
+    return world.fleet().all(name).length === 2;
+  });
+  await db('instance').where({ name }).update({ duration_ms: 20_000 });
+  await world.fleet().refresh();
+  const [full, hosted] = world.fleet().all(name);
+  const runs = await runsOf(name, 6);
+  for (const run of runs)
+    expect(await world.newWorker().execute(run as never, 'a')).toMatchObject({ awaiting: 'slot' });
+  const refusals = await db('queued_call').where({ line: name }).select('awaits', 'refuses');
+  expect(refusals).toEqual(runs.map(() => ({ awaits: full?.instance_id, refuses: [hosted?.instance_id] })));
 });

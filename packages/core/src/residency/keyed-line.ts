@@ -6,18 +6,19 @@
  */
 import {
   ableFor,
-  acceptOf,
+  accepts,
   aheadOf,
-  countFree,
+  isShort,
   type LineRoute,
   type LineWish,
+  type SlotRefusal,
 } from '../routing/call-line.ts';
-import { expectedCost, freeSlots, lineMs, slotsOf } from '../routing/estimate.ts';
+import { freeSlots, lineMs, slotsOf } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
 import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
-export interface KeyedMember extends LineWish {
+export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
   readonly rank: number;
   readonly waitedMs: number;
   /** It was called, and is not at work yet. */
@@ -26,7 +27,7 @@ export interface KeyedMember extends LineWish {
 
 export interface LineTurn<Member> {
   readonly member: Member;
-  /** Others before it were not called (W5). */
+  /** Others of its rank before it were not called (W5). */
   readonly isPassing: boolean;
 }
 
@@ -50,22 +51,19 @@ class Seats {
   readonly seats: readonly Seat[];
   /** Free or not. */
   readonly slots: number;
-  /** The slots that were free at first. */
-  readonly room: number;
   readonly #fleet: KeyedFleet;
-  readonly #able: readonly InstanceSnapshot[];
+  readonly #able: ReadonlySet<string>;
   readonly #nowMs: number;
 
   constructor(route: LineRoute, fleet: KeyedFleet, nowMs: number) {
     const able = ableFor(route, fleet.instances, nowMs);
     this.#fleet = fleet;
-    this.#able = able;
+    this.#able = new Set(able.map(({ instance_id }) => instance_id));
     this.#nowMs = nowMs;
     this.seats = able.map((instance) => {
       return { instance, free: freeSlots(instance, instance.held), pending: 0, found: new Map() };
     });
     this.slots = able.reduce((sum, instance) => sum + slotsOf(instance), 0);
-    this.room = countFree(able);
   }
 
   get hasFree(): boolean {
@@ -82,7 +80,7 @@ class Seats {
   }
 
   /** A call begins there. @returns false: there is no seat */
-  take(seat: Seat | undefined, { key }: LineWish): boolean {
+  take(seat: Seat | undefined, { key }: KeyedMember): boolean {
     if (seat === undefined) return false;
     const { instance } = seat;
     const { held, busy_since_ms = null, resident, max_resident } = instance;
@@ -104,34 +102,37 @@ class Seats {
   }
 
   /** N5 */
-  #free(wish: LineWish): readonly Seat[] {
-    const accepts = acceptOf({ able: this.#able, priorMs: this.#fleet.priorMs }, wish);
-    return this.seats.filter(({ free, instance }) => free > 0 && accepts(instance));
+  accepted(member: KeyedMember): readonly Seat[] {
+    return this.seats.filter(({ instance }) => accepts(member, instance.instance_id, this.#able));
+  }
+
+  #free(member: KeyedMember): readonly Seat[] {
+    return this.accepted(member).filter(({ free }) => free > 0);
   }
 
   /** A free seat where its key is resident. */
-  warm(wish: LineWish): Seat | undefined {
-    const { key } = wish;
+  warm(member: KeyedMember): Seat | undefined {
+    const { key } = member;
     if (key === null) return undefined;
-    return this.#free(wish).find((seat) => this.#found(key, seat).isResident);
+    return this.#free(member).find((seat) => this.#found(key, seat).isResident);
   }
 
-  /** The free seat with the least time, or the longest idle of them; without a key, the cheapest. */
-  bestFree(wish: LineWish): Seat | undefined {
-    const { key } = wish;
-    const { priorMs } = this.#fleet;
-    return least(this.#free(wish), (seat) => {
-      if (key === null) return [expectedCost(seat.instance, { priorMs })];
+  /** The free seat with the least time, or the longest idle of them; without a key, the first. */
+  bestFree(member: KeyedMember): Seat | undefined {
+    const { key } = member;
+    const free = this.#free(member);
+    if (key === null) return free.find(({ instance }) => instance.instance_id === member.awaits) ?? free[0];
+    return least(free, (seat) => {
       const found = this.#found(key, seat);
       return [ownMs(found), found.usedAtMs ?? 0];
     });
   }
 
   /** W4: a full seat where a call with the key would end before it would on any free one. */
-  worthWaiting(wish: LineWish): Seat | undefined {
-    const { key } = wish;
+  worthWaiting(member: KeyedMember): Seat | undefined {
+    const { key } = member;
     if (key === null) return undefined;
-    const free = this.bestFree(wish);
+    const free = this.bestFree(member);
     const freeMs = free === undefined ? Number.POSITIVE_INFINITY : ownMs(this.#found(key, free));
     const full = this.seats.filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
     const waitMs = (seat: Seat): number => {
@@ -161,8 +162,8 @@ export interface LineNow<Member> {
   /** In the order of the line, at most 200. */
   readonly members: readonly Member[];
   readonly nowMs: number;
-  /** How long ago a call was last called that passed no other; infinite: never. */
-  readonly sinceTurnMs: number;
+  /** How long ago a call of a rank was last called that passed no other of it; infinite: never. */
+  readonly sinceTurnMs: (rank: number) => number;
 }
 
 /** @returns those to call now */
@@ -173,12 +174,12 @@ export function callTurns<Member extends KeyedMember>(
 ): readonly LineTurn<Member>[] {
   const seats = new Seats(route, fleet, nowMs);
   const called = members.filter(({ isCalled }) => isCalled);
-  for (const member of called) seats.take(seats.warm(member) ?? seats.bestFree(member), member);
+  const ahead = called.filter((member) => !seats.take(seats.warm(member) ?? seats.bestFree(member), member));
   const waiting = members.filter(({ isCalled }) => !isCalled);
   const chosen = new Set<Member>();
   callWarm(seats, waiting, { chosen, sinceTurnMs });
   callInOrder(seats, waiting, chosen);
-  callAhead(seats, waiting, { chosen, called: called.length });
+  callAhead(seats, waiting, { chosen, ahead: ahead.length });
   return toTurns(waiting, chosen);
 }
 
@@ -186,11 +187,12 @@ export function callTurns<Member extends KeyedMember>(
 function callWarm<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  { chosen, sinceTurnMs }: { readonly chosen: Set<Member>; readonly sinceTurnMs: number },
+  { chosen, sinceTurnMs }: { readonly chosen: Set<Member> } & Pick<LineNow<Member>, 'sinceTurnMs'>,
 ): void {
   let first: Member | undefined;
-  let sinceMs = sinceTurnMs;
+  let hasCalledFirst = false;
   for (const member of waiting) {
+    const sinceMs = hasCalledFirst ? 0 : sinceTurnMs(member.rank);
     if (!seats.hasFree || (first !== undefined && member.rank !== first.rank)) return;
     if (seats.take(seats.warm(member), member)) chosen.add(member);
     else if (
@@ -199,7 +201,7 @@ function callWarm<Member extends KeyedMember>(
       seats.take(seats.bestFree(member), member)
     ) {
       chosen.add(member);
-      sinceMs = 0;
+      hasCalledFirst = true;
     } else first ??= member;
   }
 }
@@ -228,22 +230,22 @@ function callInOrder<Member extends KeyedMember>(
   }
 }
 
-/** Calls that take longer are not called in advance: what would be free when they come is unknown. */
-const shortMs = 1_000;
-
-/** Short calls end before a called one arrives. Where a slot is free, those that are left wait for another one (W4). */
+/**
+ * Short calls end before a called one arrives, which is called for a full seat then. Where a slot is free, those that are
+ * left wait for another one (W4).
+ */
 function callAhead<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  { chosen, called }: { readonly chosen: Set<Member>; readonly called: number },
+  { chosen, ahead }: { readonly chosen: Set<Member>; readonly ahead: number },
 ): void {
-  if (seats.hasFree) return;
-  const instances = seats.seats.map(({ instance }) => instance);
-  const short = instances.filter(({ duration_ms }) => duration_ms !== null && duration_ms <= shortMs);
-  let more = Math.floor(aheadOf(short)) - Math.max(0, called + chosen.size - seats.room);
+  const short = seats.seats.filter(({ free, instance }) => free === 0 && isShort(instance));
+  let more = Math.floor(aheadOf(short.map(({ instance }) => instance))) - ahead;
   for (const member of waiting) {
     if (more <= 0) return;
-    if (chosen.has(member)) continue;
+    const accepted = seats.accepted(member);
+    if (chosen.has(member) || accepted.some(({ free }) => free > 0)) continue;
+    if (!accepted.some((seat) => short.includes(seat))) continue;
     chosen.add(member);
     more -= 1;
   }
@@ -253,10 +255,10 @@ function toTurns<Member extends KeyedMember>(
   waiting: readonly Member[],
   chosen: ReadonlySet<Member>,
 ): readonly LineTurn<Member>[] {
-  let isPassing = false;
+  const passed = new Set<number>();
   return waiting.flatMap((member) => {
-    if (chosen.has(member)) return [{ member, isPassing }];
-    isPassing = true;
+    if (chosen.has(member)) return [{ member, isPassing: passed.has(member.rank) }];
+    passed.add(member.rank);
     return [];
   });
 }

@@ -7,13 +7,13 @@
  * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called without a
  *   result, it keeps its place, and lets others go first for a moment.
  * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one wait in line.
- * - N5: a call that rather waits for a full instance than to take a free one is called for that instance, or for one that
- *   is as good, and not for others.
+ * - N5: a call that rather waited for a full instance than to take one that was free is not called for that one, as long
+ *   as it is not asked again and the full one takes calls.
  */
 
 import { uncountedDelay } from '../call/retry.ts';
 import type { Priority } from '../contracts/primitives.ts';
-import { expectedCost, freeSlots } from './estimate.ts';
+import { freeSlots } from './estimate.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from './types.ts';
 
@@ -67,15 +67,27 @@ export function nextPlace(lastOfRun: number, served: number): number {
 const handoverMs = 500;
 /** Calls in advance, per slot: short calls end faster than others are called. */
 const mostAhead = 4;
+/** Where calls do not take any slot, those that take longer are not called in advance. */
+const shortMs = 1_000;
 /** A call that frees its slot once it is accepted holds it about so long, whatever its work takes. */
 const acceptMs = 100;
 
+function heldMsOf({ answers_later, duration_ms }: InstanceSnapshot): number | null {
+  return answers_later === 'freed' ? acceptMs : duration_ms;
+}
+
+/** Its calls end before a called one arrives. */
+export function isShort(instance: InstanceSnapshot): boolean {
+  const heldMs = heldMsOf(instance);
+  return heldMs !== null && heldMs <= shortMs;
+}
+
 /** Calls that can be called before a slot is free for them. */
 export function aheadOf(instances: readonly InstanceSnapshot[]): number {
-  return instances.reduce((sum, { max_concurrency, answers_later, duration_ms }) => {
-    const heldMs = answers_later === 'freed' ? acceptMs : duration_ms;
+  return instances.reduce((sum, instance) => {
+    const heldMs = heldMsOf(instance);
     if (heldMs === null || heldMs <= 0) return sum;
-    return sum + max_concurrency * Math.min(mostAhead, handoverMs / heldMs);
+    return sum + instance.max_concurrency * Math.min(mostAhead, handoverMs / heldMs);
   }, 0);
 }
 
@@ -115,47 +127,32 @@ export interface LineWish {
   readonly instanceId: string | null;
 }
 
-/** The instances that calls of a line may take now. */
-interface AbleFleet {
-  readonly able: readonly InstanceSnapshot[];
-  /** Duration assumed for instances without a call of their own. */
-  readonly priorMs: number;
+/** N5 */
+export interface SlotRefusal {
+  /** The full instance that it rather waits for than to take one that was free; null: it takes any. */
+  readonly awaits: string | null;
+  /** Those that were free; null: all but the awaited one. */
+  readonly refuses: readonly string[] | null;
 }
 
-/** Costs and durations so near to one another count as equal. */
-const nearCost = 1.01;
-const nearDuration = 1.25;
+/** More are not listed. */
+const mostRefused = 50;
 
-/**
- * N5. The durations of calls with keys are not compared: they depend on what is loaded.
- * @returns whether a call with this wish takes an instance: any, if the one that it waits for takes no calls now
- */
-export function acceptOf(
-  { able, priorMs }: AbleFleet,
-  { key, instanceId }: LineWish,
-): (instance: InstanceSnapshot) => boolean {
-  const awaited = able.find(({ instance_id }) => instance_id === instanceId);
-  if (awaited === undefined) return () => true;
-  const durationOf = ({ duration_ms }: InstanceSnapshot): number => duration_ms ?? priorMs;
-  const mostUsd = nearCost * expectedCost(awaited, { priorMs });
-  const mostMs = key === null ? nearDuration * durationOf(awaited) : Number.POSITIVE_INFINITY;
-  return (one) => expectedCost(one, { priorMs }) <= mostUsd && durationOf(one) <= mostMs;
+export function idsWithRoom(instances: readonly InstanceSnapshot[]): readonly string[] {
+  return instances.flatMap((one) => (freeSlots(one, one.held) > 0 ? [one.instance_id] : []));
 }
 
-function withFreeSlots({ able }: AbleFleet): readonly InstanceSnapshot[] {
-  return able.filter((instance) => freeSlots(instance, instance.held) > 0);
+/** N5. @param able the instances that calls of the line may take */
+export function refusalOf({ instanceId }: LineWish, able: readonly InstanceSnapshot[]): SlotRefusal {
+  const refuses = instanceId === null ? [] : idsWithRoom(able).filter((id) => id !== instanceId);
+  if (refuses.length === 0) return { awaits: null, refuses: [] };
+  return { awaits: instanceId, refuses: refuses.length > mostRefused ? null : refuses };
 }
 
-/** N5. @returns the instance that a call rather waits for than to take one that is free; null: any will do */
-export function awaitedBy(fleet: AbleFleet, wish: LineWish): string | null {
-  const free = withFreeSlots(fleet);
-  return free.length === 0 || free.some(acceptOf(fleet, wish)) ? null : wish.instanceId;
-}
-
-/** N5. @returns those of the awaited instances for whose calls a slot is free, maybe that of another one */
-export function openAmong(awaited: readonly string[], fleet: AbleFleet): readonly string[] {
-  const free = withFreeSlots(fleet);
-  return awaited.filter((instanceId) => free.some(acceptOf(fleet, { key: '', instanceId })));
+/** N5. @param able the ids of the instances that calls of the line may take: without the awaited one, it takes any */
+export function accepts({ awaits, refuses }: SlotRefusal, id: string, able: ReadonlySet<string>): boolean {
+  if (awaits === null || awaits === id || !able.has(awaits)) return true;
+  return refuses !== null && !refuses.includes(id);
 }
 
 /** N3: how long a call that was called without a result lets others go first, ms. @param calls how often, from 1 */

@@ -148,14 +148,14 @@ function rank(instance: InstanceSnapshot, costUsd: number, round: Round): void {
   const place = placeOf(tier, round.failed?.get(instance.instance_id));
   const isFull = freeSlots(instance, held) === 0;
   const residency = request.residency?.get(instance.instance_id);
+  const isLate = isFull && (residency === undefined || !isWorthWaiting(instance, residency, request));
+  const uselessMs = isLate && residency?.isResident ? residency.loadMs : 0; // R8
   const waitMs =
     residency === undefined
       ? expectedWait(instance, depth, request.priorMs)
-      : keyedWait(instance, residency, isFull ? (request.waiting ?? 0) : null);
-  const isLate = isFull && (residency === undefined || !isWorthWaiting(instance, residency, request));
-  const uselessMs = isLate && residency?.isResident ? residency.loadMs : 0; // R8
+      : keyedWait(instance, residency, isFull ? (request.waiting ?? 0) : null) + uselessMs;
   const isTranslated = protocol !== null && !speaks(instance, protocol);
-  const timeUsd = (round.usdPerSecond * countedMs(waitMs + uselessMs, isTranslated)) / 1_000;
+  const timeUsd = (round.usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
   const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
   const score = isLate ? priceUsd * round.ifFull : priceUsd;
   draft.possible++;

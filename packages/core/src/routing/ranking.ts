@@ -113,8 +113,10 @@ export interface Tie {
 }
 
 /** R8. The lower, the better: of a call with a key, among instances that are equal otherwise. */
-function lossOf({ residency }: RankedInstance): number {
-  if (residency === undefined || residency.isResident) return 0;
+function lossOf({ residency, isFull }: RankedInstance): number {
+  if (residency === undefined) return 0;
+  if (isFull) return Number.POSITIVE_INFINITY;
+  if (residency.isResident) return 0;
   return residency.usedAtMs === null ? 1 : 2 + residency.usedAtMs;
 }
 

@@ -23,7 +23,7 @@ interface Named extends KeyedMember {
 }
 
 function aCall(name: string, key: string | null, member: Partial<KeyedMember> = {}): Named {
-  return { name, key, instanceId: null, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
+  return { name, key, awaits: null, refuses: null, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
 }
 
 const loadMs = 22_000;
@@ -40,8 +40,8 @@ function turns(
   { of = route, sinceTurnMs = Number.POSITIVE_INFINITY }: Asked = {},
 ) {
   const fleet = { instances, priorMs: 10_000, loads };
-  return callTurns(of, fleet, { members, nowMs: now, sinceTurnMs }).map(({ member: { name }, isPassing }) =>
-    isPassing ? `${name} passes` : name,
+  return callTurns(of, fleet, { members, nowMs: now, sinceTurnMs: () => sinceTurnMs }).map(
+    ({ member: { name }, isPassing }) => (isPassing ? `${name} passes` : name),
   );
 }
 
@@ -96,7 +96,11 @@ function serveAll(keys: readonly string[]): string[] {
   const served: string[] = [];
   while (waiting.length > 0) {
     const fleet: KeyedFleet = { instances: [aBox('a', loaded)], priorMs: 10_000, loads };
-    const [turn, ...others] = callTurns(route, fleet, { members: waiting, nowMs: now, sinceTurnMs });
+    const [turn, ...others] = callTurns(route, fleet, {
+      members: waiting,
+      nowMs: now,
+      sinceTurnMs: () => sinceTurnMs,
+    });
     if (turn === undefined || others.length > 0) throw new Error('a free instance takes one call');
     const { member, isPassing } = turn;
     sinceTurnMs = (isPassing ? sinceTurnMs : 0) + 23_000 + (member.key === loaded ? 0 : loadMs);
@@ -158,32 +162,46 @@ describe('W4: a call', () => {
 
 describe('N5: a call that rather waits for an instance', () => {
   const free = aBox('free', null, { ...busy, affinity: null });
-  const paid = aBox('paid', null, { affinity: null, cost_type: 'per_call', rate_usd: 1 });
-  const waits = (name: string) => aCall(name, null, { instanceId: 'free' });
+  const paid = aBox('paid', null, { affinity: null });
+  const waits = (name: string, refuses: readonly string[] | null = ['paid']) =>
+    aCall(name, null, { awaits: 'free', refuses });
 
-  it('is not called for one that costs more, which is for those behind it', () => {
+  it('is not called for one that it refused, which is for those behind it', () => {
     expect(turns([free, paid], [waits('1'), waits('2'), aCall('3', null)])).toEqual(['3 passes']);
   });
 
-  it('is called for that one, for another that costs no more, and for any when it is gone or resting', () => {
+  it('is called for that one and for others that it did not refuse, as far as they are listed', () => {
     expect(turns([{ ...free, held: 0 }, paid], [waits('1'), waits('2')])).toEqual(['1']);
     const other = aBox('other', null, { affinity: null });
-    expect(turns([free, other], [waits('1'), waits('2')])).toEqual(['1']);
+    expect(turns([free, paid, other], [waits('1'), waits('2')])).toEqual(['1']);
+    expect(turns([free, paid, other], [waits('1', null)])).toEqual([]);
+  });
+
+  it('is called for any while the awaited one is gone or takes no calls', () => {
     expect(turns([paid], [waits('1'), waits('2')])).toEqual(['1']);
     expect(turns([{ ...free, breaker_until_ms: now + 1 }, paid], [waits('1')])).toEqual(['1']);
+    expect(turns([{ ...free, state: 'draining' }, paid], [waits('1')])).toEqual(['1']);
   });
 
-  it('is not called for one that takes a quarter longer, unless durations depend on what is loaded', () => {
-    const slow = aBox('slow', 'y', { duration_ms: 30_000 });
-    expect(turns([free, slow], [waits('1')])).toEqual([]);
-    expect(turns([free, { ...slow, duration_ms: 28_000 }], [waits('1')])).toEqual(['1']);
-    expect(turns([free, slow], [aCall('1', 'x', { instanceId: 'free' })])).toEqual(['1']);
-  });
-
-  it('comes first for that one, and calls behind it take the cheapest of the others', () => {
+  it('takes the awaited one first, and a free slot of another is for those behind', () => {
     const two = [paid, { ...free, held: 0 }];
     expect(turns(two, [waits('1'), aCall('2', null), waits('3')])).toEqual(['1', '2']);
   });
+
+  it('is called in advance where calls of the awaited one are short, and for no other short one', () => {
+    const short = { duration_ms: 200 };
+    expect(turns([{ ...free, ...short }, paid], [waits('1'), waits('2'), waits('3')])).toEqual(['1', '2']);
+    const full = { ...paid, ...short, held: 1 };
+    expect(turns([free, full], [waits('1')])).toEqual([]);
+  });
+});
+
+it('W5: calls of a better rank that are called in order do not put off the first of another rank', () => {
+  const fleet = { instances: [aBox('a', 'x')], priorMs: 10_000, loads };
+  const members = [aCall('1', 'y', { waitedMs: 90 * loadMs }), aCall('2', 'x')];
+  const sinceTurnMs = (rank: number): number => (rank === 1 ? 0 : 25 * loadMs);
+  const [turn] = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs });
+  expect([turn?.member.name, turn?.isPassing]).toEqual(['1', false]);
 });
 
 it('an instance that rests, is drained or has another version takes none', () => {
@@ -214,7 +232,8 @@ const anyMember = fc.record({
   rank: fc.integer({ min: 1, max: 3 }),
   waitedMs: fc.integer({ min: 0, max: 900_000 }),
   isCalled: fc.boolean(),
-  instanceId: fc.constantFrom(null, 'ins_0', 'ins_1'),
+  awaits: fc.constantFrom(null, 'ins_0', 'ins_1'),
+  refuses: fc.constantFrom(null, [], ['ins_0'], ['ins_2', 'ins_3']),
 });
 const anyBox = fc.record({
   key: fc.constantFrom('x', 'y', null),
@@ -234,17 +253,19 @@ it('no more are called than slots are free, none twice, and none is left while a
           .toSorted((a, b) => a.rank - b.rank)
           .map((member, at) => aCall(String(at), member.key, member));
         const fleet = { instances, priorMs: 10_000, loads };
-        const called = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs });
+        const called = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => sinceTurnMs });
         const free = instances.reduce(
           (sum, { held, max_concurrency }) => sum + Math.max(0, max_concurrency - held),
           0,
         );
-        const before = members.filter(({ isCalled }) => isCalled).length;
+        const calledBefore = members.filter(({ isCalled }) => isCalled);
+        const before = calledBefore.filter(({ awaits }) => awaits === null).length;
         expect(new Set(called.map(({ member }) => member)).size).toBe(called.length);
         expect(called.length).toBeLessThanOrEqual(Math.max(0, free - Math.min(free, before)));
         const left = members.filter((one) => !one.isCalled && !called.some(({ member }) => member === one));
-        if (called.length + before < free) {
-          const isAwaited = ({ key }: Named): boolean =>
+        if (called.length + calledBefore.length < free) {
+          const isAwaited = ({ key, awaits }: Named): boolean =>
+            awaits !== null ||
             instances.some((box) => box.resident?.[0] === key && box.held >= box.max_concurrency);
           expect(left.every(isAwaited)).toBe(true);
         }

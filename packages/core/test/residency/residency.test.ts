@@ -288,8 +288,10 @@ describe('W4: an instance with the key that is full', () => {
           aBox(`b${at}`, { resident: [key], ...(isFree ? {} : { held: 1, busy_since_ms: now - ranMs }) }),
         );
         const times = { '': { warmMs: 23_000, coldMs: cold } };
-        const { best } = ask([...boxes, free], 'sdxl', { patienceMs: 0, times });
-        expect(best?.isFull).toBe(false);
+        for (const priority of ['interactive', 'standard', 'batch'] as const) {
+          const { best } = ask([...boxes, free], 'sdxl', { patienceMs: 0, times, priority });
+          expect(best?.isFull).toBe(false);
+        }
       }),
       { numRuns: runs(100) },
     );
