@@ -1,4 +1,5 @@
 /** What placing by what is loaded has to show, beside a choice that knows nothing of it. */
+import type { FreeFirst } from './free-first.ts';
 import type { Live } from './live.ts';
 import { type Played, percentile } from './simulate.ts';
 
@@ -54,5 +55,13 @@ export function findMissedBars(rows: readonly Played[], live: readonly Live[]): 
     ...live
       .filter(({ twice }) => twice > 0)
       .map((row) => `${nameOf(row)}, live: ${row.twice} calls on a box that had one`),
+  ];
+}
+
+export function findMissedFree({ busy, paid, withoutResult }: FreeFirst): string[] {
+  return [
+    ...(busy < 0.9 ? ['the free slot is busy for nine tenths of the time'] : []),
+    ...(paid > 0 ? ['no call of a batch costs while it may wait'] : []),
+    ...(withoutResult > 0 ? ['no call is called without a result'] : []),
   ];
 }

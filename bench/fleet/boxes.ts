@@ -23,6 +23,8 @@ interface SeenCall {
   readonly beganAtMs: number;
   /** Of the box, for its load and its work. */
   readonly busyMs: number;
+  /** The box, from 0 on. */
+  readonly box: number;
 }
 
 interface Seen {
@@ -52,11 +54,13 @@ function findAddress(): string {
 
 class Box {
   readonly #seen: Seen;
+  readonly #number: number;
   #loaded = '';
   #open = 0;
 
-  constructor(seen: Seen) {
+  constructor(seen: Seen, number: number) {
     this.#seen = seen;
+    this.#number = number;
   }
 
   async work({ number, model, workMs, loadMs }: BoxRequest): Promise<object> {
@@ -69,7 +73,7 @@ class Box {
     if (isCold) await pause(loadMs);
     const beganAtMs = performance.now();
     await pause(workMs);
-    seen.calls.set(number, { isCold, beganAtMs, busyMs: performance.now() - takenAtMs });
+    seen.calls.set(number, { isCold, beganAtMs, busyMs: performance.now() - takenAtMs, box: this.#number });
     this.#open -= 1;
     return { ok: true, output: { cold: isCold } };
   }
@@ -105,8 +109,8 @@ async function serve(box: Box, { name, affinity }: BoxCapability): Promise<Serve
 export async function startBoxes(count: number, capabilities: readonly BoxCapability[]): Promise<Boxes> {
   const seen: Seen = { twice: 0, calls: new Map() };
   const boxes = await Promise.all(
-    Array.from({ length: count }, () => {
-      const box = new Box(seen);
+    Array.from({ length: count }, (_, at) => {
+      const box = new Box(seen, at);
       return Promise.all(capabilities.map((capability) => serve(box, capability)));
     }),
   );

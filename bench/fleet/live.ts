@@ -59,7 +59,7 @@ async function register({ server, names }: World, endpoints: readonly (readonly 
   }
 }
 
-async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
+export async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
   const answer = await request(server, 'GET', `/v1/capabilities/${name}`);
   const { instances } = (await answer.json()) as { instances: { spec_digest: string | null }[] };
   return instances.every(({ spec_digest }) => spec_digest !== null);

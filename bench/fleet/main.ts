@@ -1,17 +1,20 @@
 /**
  * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
- * [--seeds N] [--speed N] [--only simulated,live] [--sizes 32,16,4]`. Requests for image models arrive at random in the order
+ * [--seeds N] [--speed N] [--only simulated,live,free] [--sizes 32,16,4]`. Requests for image models arrive at random in the order
  * of a trace, on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each; and 1,000 arrive at once on 4. In
  * virtual time the whole trace passes the choice and the lines of the router. Then its first hours, sped up, are runs of a
  * real server and worker on boxes that load; both choices play at the same time. Without files, requests are drawn from
- * distributions that were fitted to a public trace. Exit code 1 when a bar is missed.
+ * distributions that were fitted to a public trace. Last, a batch on one free slot beside an instance that costs. Exit code
+ * 1 when a bar is missed.
  */
 import { parseArgs } from 'node:util';
 import { describeWorker } from '../../src/dev/service-processes.ts';
 import { startCapstan } from '../router/stack.ts';
+import type { CapstanServer } from '../router/systems.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
-import { startDatabase } from '../shared/start-database.ts';
-import { findMissedBars } from './bars.ts';
+import { type Database, startDatabase } from '../shared/start-database.ts';
+import { findMissedBars, findMissedFree } from './bars.ts';
+import { type FreeFirst, playFreeFirst } from './free-first.ts';
 import { type Live, type LiveSetting, playLive } from './live.ts';
 import { type Played, percentile, type Reports, type Setting, simulate } from './simulate.ts';
 import { createTrace, type Trace } from './trace.ts';
@@ -22,7 +25,7 @@ const { values: options } = parseArgs({
     loads: { type: 'string' },
     seeds: { type: 'string', default: '5' },
     speed: { type: 'string', default: '8' },
-    only: { type: 'string', default: 'simulated,live' },
+    only: { type: 'string', default: 'simulated,live,free' },
     sizes: { type: 'string', default: '32,16,4' },
   },
 });
@@ -73,6 +76,11 @@ function show(part: string, row: Played & Partial<Pick<Live, 'twice'>>): string 
   ].join(' | ');
 }
 
+function describeFree({ busy, paid, withoutResult }: FreeFirst): string {
+  const part = `${(100 * busy).toFixed(0)} %`;
+  return `free slot busy ${part} of the time | calls that cost ${paid} | called without a result ${withoutResult}`;
+}
+
 /** Several seeds together. */
 function merge(rows: readonly Played[]): Played {
   const [first] = rows as readonly [Played];
@@ -99,12 +107,16 @@ function playSimulated({ requests, loads }: Trace): Played[] {
   );
 }
 
-async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]> {
+async function startServer(place: Place, database: Database): Promise<CapstanServer> {
   process.env.ALLOWED_CIDRS = '0.0.0.0/0'; // the boxes have an address of this machine
   process.env.OPEN_RUNS_PER_PROJECT = '100000';
-  const server = await startCapstan(place, await startDatabase(place));
+  const server = await startCapstan(place, database);
   const { dataDir } = place;
   await place.supervisor.start(describeWorker({ dataDir, environment: server.environment }));
+  return server;
+}
+
+async function playAll(server: CapstanServer, { requests, loads }: Trace): Promise<Live[]> {
   const speed = Number(options.speed);
   const play = async (part: Trace, what: string, setting: LiveSetting): Promise<Live> => {
     const row = await playLive(server, part, setting);
@@ -130,14 +142,24 @@ async function playAll(place: Place, { requests, loads }: Trace): Promise<Live[]
   return [...rows, await play(few, '2 capabilities a host', { ...hosts, capabilities: 2 })];
 }
 
+async function playReal(place: Place, trace: Trace): Promise<{ live: Live[]; free: FreeFirst | null }> {
+  const database = await startDatabase(place);
+  const server = await startServer(place, database);
+  const live = parts.has('live') ? await playAll(server, trace) : [];
+  const free = parts.has('free') ? await playFreeFirst(server, database.databaseUrl) : null;
+  if (free !== null) say(describeFree(free));
+  return { live, free };
+}
+
 async function bench(place: Place): Promise<boolean> {
   const { traffic, loads } = options;
   const files = traffic === undefined || loads === undefined ? null : { traffic, loads };
   const trace = createTrace(files, { seed: 7 });
   say(columns);
   const rows = parts.has('simulated') ? playSimulated(trace) : [];
-  const live = parts.has('live') ? await playAll(place, trace) : [];
-  const missed = findMissedBars(rows, live);
+  const isReal = parts.has('live') || parts.has('free');
+  const { live, free } = isReal ? await playReal(place, trace) : { live: [], free: null };
+  const missed = [...findMissedBars(rows, live), ...(free === null ? [] : findMissedFree(free))];
   for (const bar of missed) say(`missed: ${bar}`);
   return missed.length === 0;
 }
