@@ -68,7 +68,7 @@ function createRequests(
     nowMs: 1_700_000_000_000,
     priorMs: priorDuration(fleet),
     ruledOut: new Map(),
-    busy: new Set<string>(),
+    busy: new Map<string, number>(),
     ...asked,
   }));
 }

@@ -103,7 +103,7 @@ export function previewChoice(
     ruledOut,
     nowMs,
     priorMs: known.priorMs,
-    busy: new Set<string>(),
+    busy: new Map<string, number>(),
     residency: findResidency(known, { route, keyOf }, nowMs),
   };
   const choice = choose(known.instances, request, Math.floor(Math.random() * 2 ** 31));

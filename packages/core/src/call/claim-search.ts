@@ -192,7 +192,7 @@ export class ClaimSearch {
   readonly #ruledOut: Map<string, RuledOut>;
   readonly #hasPaused: boolean;
   readonly #failedBefore = new Map<string, number>();
-  readonly #busy = new Set<string>();
+  readonly #busy = new Map<string, number>();
   readonly #vetted = new Set<string>();
 
   constructor({ seed, route, tried, costOf = null, native, projectId, keyOf = null }: NewSearch) {
@@ -249,10 +249,8 @@ export class ClaimSearch {
     const { instance_id } = instance;
     switch (refusal.kind) {
       case 'full':
-        // An instance that is no longer idle competes again as a busy one. A busy one without a free slot is lost to
-        // another router.
-        if (tier === 0) this.noteBusy(instance_id);
-        else this.noteLost(instance_id);
+        // It competes again, as a busy one or as a full one: to wait for it may still be better than what costs.
+        this.noteHeld(instance_id, tier === 0 ? 1 : instance.max_concurrency);
         break;
       case 'gone':
         this.noteLost(instance_id);
@@ -266,7 +264,7 @@ export class ClaimSearch {
     }
   }
 
-  /** Another router took the last slot, or the instance has changed. */
+  /** The instance has changed. */
   noteLost(instanceId: string): void {
     this.#ruledOut.set(instanceId, 'lost_claim');
   }
@@ -276,9 +274,9 @@ export class ClaimSearch {
     this.#ruledOut.set(instanceId, 'down');
   }
 
-  /** The instance was listed as idle but is not. */
-  noteBusy(instanceId: string): void {
-    this.#busy.add(instanceId);
+  /** It has at least so many calls: another router was faster. */
+  noteHeld(instanceId: string, held: number): void {
+    this.#busy.set(instanceId, held);
   }
 
   noteRefusal(instanceId: string, errors: readonly SchemaError[]): void {

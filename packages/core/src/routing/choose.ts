@@ -90,7 +90,8 @@ function exclude(
 }
 
 function heldOf({ instance_id, held }: InstanceSnapshot, busy: RouteRequest['busy'] | null): number {
-  return held === 0 && busy?.has(instance_id) ? 1 : held;
+  const seen = busy?.get(instance_id);
+  return seen === undefined || seen < held ? held : seen;
 }
 
 function beginDraft(): Draft {

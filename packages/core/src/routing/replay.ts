@@ -33,7 +33,7 @@ interface Inputs {
     readonly now_ms: number;
     readonly prior_ms: number;
     readonly ruled_out: readonly (readonly [instanceId: string, why: RuledOut])[];
-    readonly busy: readonly string[];
+    readonly busy: readonly (readonly [instanceId: string, held: number])[];
     readonly trials: readonly string[];
     readonly waiting: number;
     readonly protocol?: RouteRequest['protocol'];
@@ -123,7 +123,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     nowMs: request.now_ms,
     priorMs: request.prior_ms,
     ruledOut: new Map(request.ruled_out),
-    busy: new Set(request.busy),
+    busy: new Map(request.busy),
     trials: new Set(request.trials),
     waiting: request.waiting,
     protocol: request.protocol,

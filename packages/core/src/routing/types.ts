@@ -164,8 +164,8 @@ export interface RouteRequest {
   /** Duration assumed for an instance without a call of its own. */
   readonly priorMs: number;
   readonly ruledOut: ReadonlyMap<string, RuledOut>;
-  /** Instances that were listed as idle but are not. */
-  readonly busy: ReadonlySet<string>;
+  /** The least that instances hold which have more calls than listed. */
+  readonly busy: ReadonlyMap<string, number>;
   /** Half-open instances that this call may try: they rank as with a closed breaker. */
   readonly trials?: ReadonlySet<string>;
   /** Instances that failed this call in earlier attempts, each with its number of counted failures. */

@@ -158,11 +158,11 @@ describe('what was learnt of an instance', () => {
   it('an instance that is busy after all comes behind an idle one, for now', () => {
     const idle = anInstance('zz');
     const search = aSearch();
-    search.noteBusy('one');
+    search.noteHeld('one', 1);
     expect(chooseFrom(search, one, idle).best).toBe('zz');
-    expect(chooseFrom(search, one).request.busy).toEqual(new Set(['one']));
+    expect(chooseFrom(search, one).request.busy).toEqual(new Map([['one', 1]]));
     search.forgetMoment();
-    expect(chooseFrom(search, one).request.busy).toEqual(new Set());
+    expect(chooseFrom(search, one).request.busy).toEqual(new Map());
   });
 
   it('an instance that failed earlier attempts comes last after a pause, and not at all without one', () => {

@@ -52,15 +52,17 @@ it('continues with the next instance where the input does not fit, without a cla
   expect(told).toEqual(['fits idle', 'fits paid', 'claim paid at tier 1']);
 });
 
-it('asks an instance that is no longer idle again, as a busy one, and then continues with the next', () => {
+it('asks an instance that is no longer idle again, as a busy one, and then rather waits than to pay too much', () => {
   const full = { kind: 'full' } as const;
-  const { end, told } = search({ instances: [idle, paid], misses: { idle: [full, full] } });
-  expect(end).toEqual({ kind: 'claimed', id: 'paid' });
-  expect(told.filter((text) => text.startsWith('claim'))).toEqual([
+  const misses = { idle: [full, full] };
+  const dear = search({ instances: [idle, aPaid('paid', 0.5)], misses });
+  expect(dear.end).toMatchObject({ kind: 'none', choice: { best: { isFull: true } } });
+  expect(dear.told.filter((text) => text.startsWith('claim'))).toEqual([
     'claim idle at tier 0',
     'claim idle at tier 1',
-    'claim paid at tier 1',
   ]);
+  const cheap = search({ instances: [idle, aPaid('paid', 0.001)], misses });
+  expect(cheap.end).toEqual({ kind: 'claimed', id: 'paid' });
 });
 
 it('continues with the next when the best is no longer what it was', () => {

@@ -81,6 +81,12 @@ export const anyRequest: fc.Arbitrary<RouteRequest> = fc
         ['ins_6', 2],
       ]),
     ),
-    busy: fc.constantFrom(new Set<string>(), new Set(['ins_1', 'ins_2'])),
+    busy: fc.constantFrom(
+      new Map<string, number>(),
+      new Map([
+        ['ins_1', 1],
+        ['ins_2', 8],
+      ]),
+    ),
   })
   .map((request) => aRequest(request));

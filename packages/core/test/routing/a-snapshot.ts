@@ -57,7 +57,7 @@ export function aRequest(request: Partial<RouteRequest> = {}): RouteRequest {
     nowMs: now,
     priorMs: 10_000,
     ruledOut: new Map(),
-    busy: new Set(),
+    busy: new Map(),
     ...request,
   };
 }

@@ -161,7 +161,7 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
   [
     'an instance that is known to be busy is not chosen as idle',
     [anInstance('seems'), anInstance('idle', { duration_ms: 90_000 })],
-    aRequest({ busy: new Set(['seems']) }),
+    aRequest({ busy: new Map([['seems', 1]]) }),
     'idle seems',
   ],
   [
@@ -478,8 +478,8 @@ describe('the choice', () => {
           const { best } = choose(fleet, request, seed);
           fc.pre(best !== null && best.place < 2);
           const other = { ...best.instance, ...how, instance_id: 'ins_worse' };
-          const isBusy = request.busy.has(best.instance.instance_id); // then a free slot would be better
-          const busy = new Set([...request.busy, ...(isBusy ? [other.instance_id] : [])]);
+          const held = request.busy.get(best.instance.instance_id) ?? 0; // else a free slot would be better
+          const busy = new Map(request.busy).set(other.instance_id, held);
           expect(choose([...fleet, other], { ...request, busy }, seed).best).toEqual(best);
         },
       ),

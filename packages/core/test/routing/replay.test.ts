@@ -71,7 +71,7 @@ describe('what a decision was made from', () => {
     runCeilingUsd: 3,
     headroomUsd: 1,
     ruledOut: new Map([['a', 'already_tried']]),
-    busy: new Set(['b']),
+    busy: new Map([['b', 1]]),
     trials: new Set(['c']),
     waiting: 3,
     failedBefore: new Map([['d', 2]]),
@@ -116,7 +116,7 @@ describe('what a decision was made from', () => {
   it('is empty where nothing was learnt', () => {
     expect(readInputs(store([], aRequest(), 7)).request).toMatchObject({
       ruledOut: new Map(),
-      busy: new Set(),
+      busy: new Map(),
       trials: new Set(),
       waiting: 0,
       failedBefore: new Map(),
