@@ -36,7 +36,10 @@ it('uses every part that maintenance is given', async () => {
   const ctx = aDeliveryCtx(db);
   const { watched, unused } = watch();
   expect(unused).toContain('parts.budgets.reconcile');
-  for (const { work } of Object.values(createDuties(ctx, watched))) await work(() => false);
+  for (const { work, restMs } of Object.values(createDuties(ctx, watched))) {
+    await work(() => false);
+    restMs?.(1);
+  }
   expect([...unused]).toEqual([]);
 });
 
