@@ -124,7 +124,7 @@ export interface QueuedMember extends StepItemKey, RefusedSlots {
 /** N5: which calls may find a slot that they take. */
 export interface MembersQuery {
   readonly line: string;
-  /** The instances that have free slots. */
+  /** The instances that have free slots, by the names in `refuses`. */
   readonly withRoom: readonly string[];
   /** Those that calls rather wait for, and that take none now, or short ones: their calls are among the members. */
   readonly released: readonly string[];

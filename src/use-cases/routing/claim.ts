@@ -20,7 +20,14 @@ import type { Json } from '@capstan/core/contracts/primitives';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { createKeyOfInput } from '@capstan/core/residency/affinity-key';
 import type { NativeCost } from '@capstan/core/routing/call-bound';
-import { lineOf, rankOf } from '@capstan/core/routing/call-line';
+import {
+  ableFor,
+  anySlot,
+  lineOf,
+  rankOf,
+  refusalOf,
+  type SlotRefusal,
+} from '@capstan/core/routing/call-line';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
 import type { RankedInstance } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
@@ -166,10 +173,13 @@ async function claimTrial(ctx: Ctx, target: CallRequest, chosen: Chosen): Promis
   }
 }
 
-/** N5: the full instance that the call would rather wait for if it were called now. */
-function findAwaited({ fleet }: Ctx, { target, search }: OwnSearch): string | null {
-  const { best } = search.choose(fleet.seenBy(target.projectId), { waiting: 0, patienceMs: 0 }).choice;
-  return best?.isFull === true ? best.instance.instance_id : null;
+/** N5: what the call would not take if it were called now. */
+function findRefusal({ fleet }: Ctx, { target, search }: OwnSearch): SlotRefusal {
+  const { route, projectId } = target;
+  const seen = fleet.seenBy(projectId);
+  const { best } = search.choose(seen, { waiting: 0, patienceMs: 0 }).choice;
+  if (best?.isFull !== true) return anySlot;
+  return refusalOf(best.instance, ableFor(route, seen.of(route.capability).instances, fleet.nowMs()));
 }
 
 function toClaimEnd(ctx: Ctx, own: OwnSearch, end: SearchEnd): ClaimEnd<Claimed> {
@@ -185,7 +195,7 @@ function toClaimEnd(ctx: Ctx, own: OwnSearch, end: SearchEnd): ClaimEnd<Claimed>
   return {
     kind: 'none',
     ...noClaim,
-    wish: { key, instanceId: isOutside ? null : findAwaited(ctx, own) },
+    wish: { key, ...(isOutside ? anySlot : findRefusal(ctx, own)) },
     decision,
     isFinal,
     retryAfterMs,

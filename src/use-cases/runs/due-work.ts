@@ -13,9 +13,9 @@ import type { KeyedFleet } from '@capstan/core/residency/residency';
 import {
   ableFor,
   countCallable,
-  idsWithRoom,
   isShort,
   type LineRoute,
+  namesWithRoom,
   routeOfLine,
 } from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
@@ -116,14 +116,14 @@ const works: Readonly<
 /** N5, W4, W5: its calls do not take any slot. @returns how many */
 async function callByWish(
   db: Db,
-  { line, route, known, awaited, since_turn_ms }: KnownLine,
+  { line, route, known, awaited, called, since_turn_ms }: KnownLine,
   nowMs: number,
 ): Promise<number> {
   const able = ableFor(route, known.instances, nowMs);
-  const withRoom = idsWithRoom(able);
+  const withRoom = namesWithRoom(able);
   const full = new Set(able.filter((one) => !isShort(one)).map(({ instance_id }) => instance_id));
   const released = awaited.filter((id) => !full.has(id));
-  const members = await readMembers(db, { line, withRoom, released, limit: mostMembers });
+  const members = await readMembers(db, { line, withRoom, released, limit: mostMembers + called });
   const sinceTurnMs = (rank: number): number => since_turn_ms[rank] ?? Number.POSITIVE_INFINITY;
   const turns = callTurns(route, known, { members, nowMs, sinceTurnMs });
   let sum = 0;

@@ -21,11 +21,10 @@ import { toNanoUsd } from '@capstan/core/money/nano-usd';
 import { describeFigures } from '@capstan/core/money/reservation';
 import { nameRefusing } from '@capstan/core/money/scoped-budget';
 import {
-  ableFor,
+  anySlot,
   type LineWish,
   lineOf,
   rankOf,
-  refusalOf,
   routeOfLine,
   standAsideMs,
 } from '@capstan/core/routing/call-line';
@@ -116,7 +115,7 @@ export async function waitForRetry(
 
 type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
 
-const nothingWished: LineWish = { key: null, instanceId: null };
+const nothingWished: LineWish = { key: null, ...anySlot };
 
 /** By how often it was called without a result. */
 const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));
@@ -132,9 +131,8 @@ export async function waitForSlot(
     ceilingUsd: null,
     remainingMs: leftMs,
   });
-  const seen = fleet.seenBy(context.project_id);
-  const line = lineOf({ ...route, scope: seen.scopeOf(route.capability) });
-  const refusal = refusalOf(wish, ableFor(route, seen.of(route.capability).instances, fleet.nowMs()));
+  const line = lineOf({ ...route, scope: fleet.seenBy(context.project_id).scopeOf(route.capability) });
+  const { key: loads, ...refusal } = wish;
   const rank = rankOf(priority);
   const wait = {
     awaiting: 'slot',
@@ -146,7 +144,7 @@ export async function waitForSlot(
   const held = await db.transaction(async (trx) => {
     const kept = await keepWaiting(trx, key, wait);
     if (kept !== undefined)
-      await queueCall(trx, { ...key, line, priority: rank, loads: wish.key, ...refusal, asideMs });
+      await queueCall(trx, { ...key, line, priority: rank, loads, ...refusal, asideMs });
     return kept;
   });
   if (held === undefined) return readEnd(db, key);

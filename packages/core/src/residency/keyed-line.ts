@@ -103,7 +103,7 @@ class Seats {
 
   /** N5 */
   accepted(member: KeyedMember): readonly Seat[] {
-    return this.seats.filter(({ instance }) => accepts(member, instance.instance_id, this.#able));
+    return this.seats.filter(({ instance }) => accepts(member, instance, this.#able));
   }
 
   #free(member: KeyedMember): readonly Seat[] {
@@ -202,7 +202,7 @@ function callWarm<Member extends KeyedMember>(
     ) {
       chosen.add(member);
       hasCalledFirst = true;
-    } else first ??= member;
+    } else if (seats.bestFree(member) !== undefined) first ??= member;
   }
 }
 

@@ -3,7 +3,7 @@
  * - N1: calls of one route (capability, version range, tags) wait in one line, by priority, then place, then age. A
  *   project with instances of its own has lines of its own: its calls wait for other slots than those of others.
  * - N2: runs take turns. A call's place comes after the last place of its run in the line, and after the highest place
- *   that was called; so the first call of a new run comes before the second waiting call of any other run.
+ *   of its priority that was called; so the first call of a new run comes before the second waiting call of any other run.
  * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called without a
  *   result, it keeps its place, and lets others go first for a moment.
  * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one wait in line.
@@ -119,14 +119,6 @@ export function countCallable(
   return Math.max(0, countFree(able) + Math.floor(aheadOf(able)) - called);
 }
 
-/** What a call in line waits for. */
-export interface LineWish {
-  /** The key of what it needs loaded; null: nothing. */
-  readonly key: string | null;
-  /** The full instance that was better for it than any other; null: there was none. */
-  readonly instanceId: string | null;
-}
-
 /** N5 */
 export interface SlotRefusal {
   /** The full instance that it rather waits for than to take one that was free; null: it takes any. */
@@ -135,24 +127,43 @@ export interface SlotRefusal {
   readonly refuses: readonly string[] | null;
 }
 
+/** What a call in line waits for. */
+export interface LineWish extends SlotRefusal {
+  /** The key of what it needs loaded; null: nothing. */
+  readonly key: string | null;
+}
+
+export const anySlot: SlotRefusal = { awaits: null, refuses: null };
+
 /** More are not listed. */
 const mostRefused = 50;
 
-export function idsWithRoom(instances: readonly InstanceSnapshot[]): readonly string[] {
-  return instances.flatMap((one) => (freeSlots(one, one.held) > 0 ? [one.instance_id] : []));
+/** N5: an instance that has recovered has another name, so that what was refused in a doubtful state is asked again. */
+function refusedAs({ instance_id, state, breaker_until_ms }: InstanceSnapshot): string {
+  const isDoubtful = state !== 'up' || breaker_until_ms !== null;
+  return isDoubtful ? `${instance_id}?` : instance_id;
 }
 
-/** N5. @param able the instances that calls of the line may take */
-export function refusalOf({ instanceId }: LineWish, able: readonly InstanceSnapshot[]): SlotRefusal {
-  const refuses = instanceId === null ? [] : idsWithRoom(able).filter((id) => id !== instanceId);
-  if (refuses.length === 0) return { awaits: null, refuses: [] };
-  return { awaits: instanceId, refuses: refuses.length > mostRefused ? null : refuses };
+/** Names of the instances that have free slots. */
+export function namesWithRoom(instances: readonly InstanceSnapshot[]): readonly string[] {
+  return instances.flatMap((one) => (freeSlots(one, one.held) > 0 ? [refusedAs(one)] : []));
+}
+
+/** N5. @param awaited the full instance that is the best for a call @param able those that calls of its line may take */
+export function refusalOf(awaited: InstanceSnapshot, able: readonly InstanceSnapshot[]): SlotRefusal {
+  const refuses = namesWithRoom(able.filter(({ instance_id }) => instance_id !== awaited.instance_id));
+  if (refuses.length === 0) return anySlot;
+  return { awaits: awaited.instance_id, refuses: refuses.length > mostRefused ? null : refuses };
 }
 
 /** N5. @param able the ids of the instances that calls of the line may take: without the awaited one, it takes any */
-export function accepts({ awaits, refuses }: SlotRefusal, id: string, able: ReadonlySet<string>): boolean {
-  if (awaits === null || awaits === id || !able.has(awaits)) return true;
-  return refuses !== null && !refuses.includes(id);
+export function accepts(
+  { awaits, refuses }: SlotRefusal,
+  instance: InstanceSnapshot,
+  able: ReadonlySet<string>,
+): boolean {
+  if (awaits === null || awaits === instance.instance_id || !able.has(awaits)) return true;
+  return refuses !== null && !refuses.includes(refusedAs(instance));
 }
 
 /** N3: how long a call that was called without a result lets others go first, ms. @param calls how often, from 1 */

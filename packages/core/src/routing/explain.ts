@@ -76,7 +76,7 @@ const words: Record<Verdict, string> = {
   chosen: 'chosen',
   worse: 'worse',
   wait: 'waited for',
-  lost_claim: 'taken by others a moment ago',
+  lost_claim: 'changed a moment ago',
   wrong_version: 'of another version',
   tag_mismatch: 'without the tags',
   other_protocol: 'that speaks another protocol',

@@ -31,8 +31,8 @@ export class MemoryLines {
   readonly #instancesOf: (capability: string) => readonly InstanceSnapshot[];
   readonly #nowMs: () => number;
   readonly #lines = new Map<string, MemberOfLine[]>();
-  /** The highest place that was called, by line. */
-  readonly #served = new Map<string, number>();
+  /** The highest place that was called, by line and rank. */
+  readonly #served = new Map<string, Map<number, number>>();
   /** The number of the last call of each line, of all calls. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
@@ -61,8 +61,9 @@ export class MemoryLines {
     const line = lineOf(route);
     const members = this.#membersOf(line);
     const last = members.reduce((most, one) => (one.runId === runId ? Math.max(most, one.place) : most), 0);
-    const place = nextPlace(last, this.#served.get(line) ?? 0);
-    const member = { ...call, route, runId, line, rank: rankOf(route.priority), place, isCalled: false };
+    const rank = rankOf(route.priority);
+    const place = nextPlace(last, this.#servedIn(line, rank));
+    const member = { ...call, route, runId, line, rank, place, isCalled: false };
     this.#lines.set(line, [...members, member]);
     return member;
   }
@@ -115,8 +116,13 @@ export class MemoryLines {
     next.isCalled = true;
     this.#turn += 1;
     this.#turns.set(line, this.#turn);
-    this.#served.set(line, Math.max(next.place, this.#served.get(line) ?? 0));
+    const served = this.#served.get(line) ?? new Map<number, number>();
+    this.#served.set(line, served.set(next.rank, Math.max(next.place, this.#servedIn(line, next.rank))));
     next.call();
+  }
+
+  #servedIn(line: string, rank: number): number {
+    return this.#served.get(line)?.get(rank) ?? 0;
   }
 }
 

@@ -183,6 +183,13 @@ describe('N5: a call that rather waits for an instance', () => {
     expect(turns([{ ...free, state: 'draining' }, paid], [waits('1')])).toEqual(['1']);
   });
 
+  it('is called for one that it refused in a doubtful state, once that has recovered', () => {
+    const doubtful = { ...paid, state: 'suspect' } as const;
+    expect(turns([free, doubtful], [waits('1', ['paid?'])])).toEqual([]);
+    expect(turns([free, paid], [waits('1', ['paid?'])])).toEqual(['1']);
+    expect(turns([free, doubtful], [waits('1')])).toEqual(['1']);
+  });
+
   it('takes the awaited one first, and a free slot of another is for those behind', () => {
     const two = [paid, { ...free, held: 0 }];
     expect(turns(two, [waits('1'), aCall('2', null), waits('3')])).toEqual(['1', '2']);

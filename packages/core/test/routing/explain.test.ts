@@ -211,7 +211,7 @@ describe('explainChoice', () => {
   });
 
   it.each([
-    ['lost_claim', 'taken by others a moment ago'],
+    ['lost_claim', 'changed a moment ago'],
     ['wrong_version', 'of another version'],
     ['tag_mismatch', 'without the tags'],
     ['secret_not_allowed', 'that may not receive the secrets of the step'],
