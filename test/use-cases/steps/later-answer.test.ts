@@ -303,7 +303,9 @@ test('an answer that comes before the process knows of the 202 counts, also when
   held.handle = async (exec) => void (await send(String(exec.headers['x-callback-url']), { text: 'heard' }));
   const worker = world.newWorker();
   void worker.execute(dead, 'a').catch(() => undefined);
-  await waitFor('its answer', async () => (await db('callback_answer').whereNotNull('body')).length === 1);
+  const answered = db('attempt').join('callback_answer', 'callback_answer.attempt_id', 'attempt.attempt_id');
+  const own = answered.where({ run_id: dead.run_id }).whereNotNull('body');
+  await waitFor('its answer', async () => (await own.clone()).length === 1);
   // As after the end of its process: nothing renews its lease.
   await db('attempt')
     .where({ run_id: dead.run_id })
