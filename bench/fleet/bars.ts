@@ -28,11 +28,11 @@ function starved(name: string, row: Played, blind: Played): string[] {
 }
 
 export function describeLoad(load: Played['setting']['load']): string {
-  return load === null ? 'all at once' : `load ${load}`;
+  return load === null ? 'all at once' : String(load);
 }
 
 function nameOf({ setting: { instances, load, choice, reports } }: Played): string {
-  return `${instances} instances, ${describeLoad(load)}, ${choice}, reports ${reports}`;
+  return `${instances} instances, load ${describeLoad(load)}, ${choice}, reports ${reports}`;
 }
 
 function findMissed(rows: readonly Played[], part: string): string[] {

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { request } from '../router/register.ts';
 import type { CapstanServer } from '../router/systems.ts';
 import { startBoxes } from './boxes.ts';
-import { isVetted } from './live.ts';
+import { addPipeline, registerBox } from './live.ts';
 
 export interface FreeFirst {
   /** Part of the time from the first call to the end of the last, in which the free slot worked. */
@@ -22,31 +22,6 @@ const name = 'render';
 const runs = 60;
 const workMs = 1_000;
 
-async function register(server: CapstanServer, endpoints: readonly string[]): Promise<void> {
-  const [free, hosted] = [
-    { type: 'free', rate_usd: 0 },
-    { type: 'per_call', rate_usd: 1 },
-  ];
-  for (const [at, endpoint] of endpoints.entries()) {
-    await request(server, 'POST', '/v1/capabilities', {
-      name,
-      version: '1.0.0',
-      endpoint,
-      spec_url: `${endpoint}/spec`,
-      health_url: `${endpoint}/health`,
-      cost_model: at === 0 ? free : hosted,
-      tags: [],
-      max_concurrency: at === 0 ? 1 : 10,
-    });
-  }
-  while (!(await isVetted(server, name))) await pause(100);
-  await request(server, 'POST', '/v1/pipelines', {
-    pipeline: name,
-    version: '1',
-    steps: [{ id: 'image', capability: name, input: '{{ job }}', timeout: '1h', total_timeout: '10h' }],
-  });
-}
-
 async function countWithoutResult(client: pg.Client): Promise<number> {
   const { rows } = await client.query<{ sum: number }>(
     'select coalesce(sum(calls), 0)::int as sum from queued_call',
@@ -57,7 +32,11 @@ async function countWithoutResult(client: pg.Client): Promise<number> {
 /** @param databaseUrl of the server */
 export async function playFreeFirst(server: CapstanServer, databaseUrl: string): Promise<FreeFirst> {
   const boxes = await startBoxes(2, [{ name, affinity: null }]);
-  await register(server, boxes.endpoints.flat());
+  const [free = '', hosted = ''] = boxes.endpoints.flat();
+  const paid = { cost_model: { type: 'per_call', rate_usd: 1 }, max_concurrency: 10 };
+  await registerBox(server, { name, endpoint: free });
+  await registerBox(server, { name, endpoint: hosted, ...paid });
+  await addPipeline(server, name);
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {

@@ -32,34 +32,44 @@ interface World {
   readonly names: readonly BoxCapability[];
 }
 
+/** @param wish of the registration, beyond what all boxes have */
+export async function registerBox(
+  server: CapstanServer,
+  { name, endpoint, ...wish }: { readonly name: string; readonly endpoint: string } & object,
+): Promise<void> {
+  await request(server, 'POST', '/v1/capabilities', {
+    name,
+    version: '1.0.0',
+    endpoint,
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
+    cost_model: { type: 'free', rate_usd: 0 },
+    tags: [],
+    max_concurrency: 1,
+    ...wish,
+  });
+}
+
+/** A pipeline with the name of the capability, once the server knows its boxes. */
+export async function addPipeline(server: CapstanServer, name: string): Promise<void> {
+  while (!(await isVetted(server, name))) await pause(100);
+  await request(server, 'POST', '/v1/pipelines', {
+    pipeline: name,
+    version: '1',
+    steps: [{ id: 'image', capability: name, input: '{{ job }}', timeout: '1h', total_timeout: '10h' }],
+  });
+}
+
 async function register({ server, names }: World, endpoints: readonly (readonly string[])[]): Promise<void> {
   for (const [box, own] of endpoints.entries()) {
     const host = names.length === 1 ? {} : { host: { name: `${names[0]?.name}-${box}`, slots: 1 } };
-    for (const [at, endpoint] of own.entries()) {
-      await request(server, 'POST', '/v1/capabilities', {
-        name: names[at]?.name,
-        version: '1.0.0',
-        endpoint,
-        spec_url: `${endpoint}/spec`,
-        health_url: `${endpoint}/health`,
-        cost_model: { type: 'free', rate_usd: 0 },
-        tags: [],
-        max_concurrency: 1,
-        ...host,
-      });
-    }
+    for (const [at, endpoint] of own.entries())
+      await registerBox(server, { name: names[at]?.name ?? '', endpoint, ...host });
   }
-  for (const { name } of names) {
-    while (!(await isVetted(server, name))) await pause(100);
-    await request(server, 'POST', '/v1/pipelines', {
-      pipeline: name,
-      version: '1',
-      steps: [{ id: 'image', capability: name, input: '{{ job }}', timeout: '1h', total_timeout: '10h' }],
-    });
-  }
+  for (const { name } of names) await addPipeline(server, name);
 }
 
-export async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
+async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
   const answer = await request(server, 'GET', `/v1/capabilities/${name}`);
   const { instances } = (await answer.json()) as { instances: { spec_digest: string | null }[] };
   return instances.every(({ spec_digest }) => spec_digest !== null);

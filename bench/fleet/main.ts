@@ -13,7 +13,7 @@ import { startCapstan } from '../router/stack.ts';
 import type { CapstanServer } from '../router/systems.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
-import { findMissedBars, findMissedFree } from './bars.ts';
+import { describeLoad, findMissedBars, findMissedFree } from './bars.ts';
 import { type FreeFirst, playFreeFirst } from './free-first.ts';
 import { type Live, type LiveSetting, playLive } from './live.ts';
 import { type Played, percentile, type Reports, type Setting, simulate } from './simulate.ts';
@@ -63,7 +63,7 @@ function show(part: string, row: Played & Partial<Pick<Live, 'twice'>>): string 
   return [
     part,
     String(instances),
-    load === null ? 'all at once' : String(load),
+    describeLoad(load),
     choice,
     reports,
     `${(100 * row.cold).toFixed(1)} %`,
