@@ -68,7 +68,7 @@ export const benches: Readonly<Record<string, Bench>> = {
     load: () => import('../../bench/hot-path/escrow.ts'),
   },
   fleet: {
-    says: 'how long calls wait for models that must be loaded, placed by what is loaded and blindly',
+    says: 'how long calls wait for models that must be loaded, placed by what is loaded and blindly; how busy a free slot is beside one that costs',
     load: () => import('../../bench/fleet/main.ts'),
   },
   holds: {
