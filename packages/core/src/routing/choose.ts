@@ -4,7 +4,8 @@
  *   decision can be repeated from the instances that it shows.
  * - R2: a free, local, idle instance comes before all others; a suspect or warming one after all that are up; a
  *   half-open one last.
- * - R3: within a tier the lowest price of cost and waiting wins; those within 1 % are equal, and the seed decides.
+ * - R3: within a tier the lowest price of cost and waiting wins. The shortest wait wins among those within 1 % of
+ *   it, and a full instance counts more, as in its price. The seed decides among waits within 1 %.
  * - R4: no instance is chosen whose worst case exceeds the ceiling, or the known headroom of a budget.
  * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.
  * - R6: instances that failed this call come after all other candidates of any tier, by their number of failures.
@@ -41,7 +42,7 @@ import {
 const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, standard: 0.001, batch: 0 };
 
 /** R7 */
-function countedMs(waitMs: number, isTranslated: boolean): number {
+function translatedMs(waitMs: number, isTranslated: boolean): number {
   return isTranslated ? waitMs * 1.25 : waitMs;
 }
 
@@ -156,13 +157,25 @@ function rank(instance: InstanceSnapshot, costUsd: number, round: Round): void {
       ? expectedWait(instance, depth, request.priorMs)
       : keyedWait(instance, residency, isFull ? (request.waiting ?? 0) : null) + uselessMs;
   const isTranslated = protocol !== null && !speaks(instance, protocol);
-  const timeUsd = (round.usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
+  const timeUsd = (round.usdPerSecond * translatedMs(waitMs, isTranslated)) / 1_000;
   const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
   const score = isLate ? priceUsd * round.ifFull : priceUsd;
   draft.possible++;
   if (isFull) draft.full++;
   if (isBehind(ranking, place, score)) return;
-  offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull, isTranslated, residency });
+  const countedMs = isLate ? waitMs * round.ifFull : waitMs;
+  offer(ranking, {
+    instance,
+    tier,
+    place,
+    costUsd,
+    waitMs,
+    countedMs,
+    score,
+    isFull,
+    isTranslated,
+    residency,
+  });
 }
 
 /**

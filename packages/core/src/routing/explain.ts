@@ -25,7 +25,7 @@ function describeFirst(best: RankedInstance, next: RankedInstance | undefined): 
   if (next === undefined) return `${endpoint} has the best price and time ${expectation(best)}`;
   const other = `${next.instance.endpoint} ${expectation(next)}`;
   return next.place === best.place
-    ? `${endpoint} has the best price and time ${expectation(best)}, before ${other}`
+    ? `${endpoint} has the best price and time ${expectation(best)}, before ${other}${next.isFull ? ', which is full' : ''}`
     : `${endpoint} is the first choice ${expectation(best)}: ${other} ${describeDoubt(next)}`;
 }
 

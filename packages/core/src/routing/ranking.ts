@@ -53,7 +53,7 @@ export function isBehind({ first }: Ranking, place: number, score: number): bool
 function isBefore(a: RankedInstance, b: RankedInstance): boolean {
   if (a.place !== b.place) return a.place < b.place;
   if (a.score !== b.score) return a.score < b.score;
-  if (a.waitMs !== b.waitMs) return a.waitMs < b.waitMs;
+  if (a.countedMs !== b.countedMs) return a.countedMs < b.countedMs;
   return a.instance.instance_id < b.instance.instance_id;
 }
 
@@ -93,8 +93,8 @@ function findSoonest(tied: readonly RankedInstance[]): RankedInstance | null {
   for (const one of tied) {
     const isSooner =
       soonest === null ||
-      one.waitMs < soonest.waitMs ||
-      (one.waitMs === soonest.waitMs && idOf(one) < idOf(soonest));
+      one.countedMs < soonest.countedMs ||
+      (one.countedMs === soonest.countedMs && idOf(one) < idOf(soonest));
     if (isSooner) soonest = one;
   }
   return soonest;
@@ -133,7 +133,7 @@ export function settleTie({ first: [head], near }: Ranking, seed: number): Tie |
   let loss = lossOf(soonest);
   let least = tieHash(seed, idOf(soonest));
   for (const one of tied) {
-    if (!isTied(one.waitMs, soonest.waitMs)) continue;
+    if (!isTied(one.countedMs, soonest.countedMs)) continue;
     const own = lossOf(one);
     if (own > loss) continue;
     const hash = tieHash(seed, idOf(one));

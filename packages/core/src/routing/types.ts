@@ -220,6 +220,8 @@ export interface RankedInstance {
   readonly place: number;
   readonly costUsd: number;
   readonly waitMs: number;
+  /** The wait that settles ties: with what a full instance counts more. */
+  readonly countedMs: number;
   readonly score: number;
   /** All its slots are held: the call would wait for one. */
   readonly isFull: boolean;

@@ -105,6 +105,18 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'room part full',
   ],
   [
+    'and waits for a much faster one as long as no other call does',
+    [remote('full', { held: 1, duration_ms: 2_000 }), remote('slow', { duration_ms: 10_000 })],
+    batch,
+    'full slow',
+  ],
+  [
+    'but not in a line',
+    [remote('full', { held: 1, duration_ms: 2_000 }), remote('slow', { duration_ms: 10_000 })],
+    aRequest({ priority: 'batch', waiting: 1 }),
+    'slow full',
+  ],
+  [
     'within 1 % of the least score the shorter wait is better',
     [aPaid('slower', 0.1, { duration_ms: 2_000 }), aPaid('sooner', 0.100_5, { duration_ms: 1_000 })],
     batch,
@@ -275,6 +287,7 @@ describe('choose', () => {
       place: 1,
       costUsd: 0,
       waitMs: 30_000,
+      countedMs: 60_000,
       score: (0.3 / 0.9) * 2,
       isFull: true,
       isTranslated: false,

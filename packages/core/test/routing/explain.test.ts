@@ -52,6 +52,15 @@ const reasons: [rule: string, Story, reason: string][] = [
       `before ${at('paid')} (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
+    'one that is free, before a faster one with a line',
+    {
+      fleet: [anInstance('a', { held: 1 }), aPaid('slow', 0, { duration_ms: 30_000 })],
+      request: aRequest({ priority: 'batch', waiting: 1 }),
+    },
+    `${at('slow')} has the best price and time (free, done in about 30 s), ` +
+      `before ${at('a')} (free, done in about 20 s), which is full`,
+  ],
+  [
     'an instance on a full host, where all are full',
     { fleet: [anInstance('a', { host: 'gpu-1', host_calls: 1, host_room: 0 })], chosen: false },
     `the only possible instance of upscale is full; ${at('a')} is waited for (free, done in about 20 s): ` +
