@@ -20,7 +20,15 @@ import {
 } from './plan.ts';
 import { sampleOf } from './sample.ts';
 
-export const coreFolders = ['core/money', 'core/call', 'core/routing', 'core/ladder', 'core/run'] as const;
+export const coreFolders = [
+  'core/money',
+  'core/call',
+  'core/routing',
+  'core/residency',
+  'core/hosts',
+  'core/ladder',
+  'core/run',
+] as const;
 
 /** @param folder of `coreFolders` */
 export function sourcesOf(folder: string): string {

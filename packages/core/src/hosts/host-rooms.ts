@@ -4,10 +4,11 @@
  * a host has. A slot of a host that k lines wait for becomes free for one of them k times less often. A line whose calls
  * take several slots keeps the free ones when it is its turn, so that smaller calls of others do not pass it for ever.
  */
-import type { LineRoute } from '../routing/call-line.ts';
+import { countFree, type LineRoute } from '../routing/call-line.ts';
 import { freeSlots, slotsOf } from '../routing/estimate.ts';
 import { createRouteFilter, excludeByRoute } from '../routing/filter.ts';
 import type { InstanceSnapshot } from '../routing/types.ts';
+import { hostKey } from './shared-hosts.ts';
 
 export interface LineOnHosts {
   readonly route: LineRoute;
@@ -25,12 +26,13 @@ interface SharingLine {
   readonly taken: Map<string, number>;
 }
 
-function hostOf({ host, owner_project }: InstanceSnapshot): string | null {
-  return host == null ? null : `${owner_project} ${host}`;
+/** @returns null: it has none, or its room is unknown */
+function hostOf({ host, host_room, owner_project }: InstanceSnapshot): string | null {
+  return host == null || host_room == null ? null : hostKey(owner_project, host);
 }
 
 function hostsOf(instances: readonly InstanceSnapshot[]): ReadonlySet<string> {
-  return new Set(instances.map(hostOf).filter((host) => host !== null));
+  return new Set(instances.flatMap((instance) => hostOf(instance) ?? []));
 }
 
 /** At most the slots that the host has. */
@@ -59,19 +61,13 @@ export class HostRooms {
     const { instances } = this.#lines[at] as SharingLine;
     return instances.map((instance) => {
       const host = hostOf(instance);
-      if (host === null || instance.host_room == null) return instance;
+      if (host === null) return instance;
       const slots = slotsOf(instance);
-      const room = Math.floor(instance.host_room - this.#takenByOthers(host, at) / takesOf(instance));
+      const room = Math.floor(this.#roomOn(host, at, instance));
       const free = Math.max(0, Math.min(freeSlots(instance, instance.held), room));
       const { duration_ms } = instance;
-      const sharers = Math.max(1, this.#sharers.get(host) ?? 1);
-      const slower = duration_ms === null ? null : duration_ms * sharers;
-      return {
-        ...instance,
-        max_concurrency: slots,
-        held: slots - Math.min(slots, free),
-        duration_ms: slower,
-      };
+      const slower = duration_ms === null ? null : duration_ms * (this.#sharers.get(host) ?? 1);
+      return { ...instance, max_concurrency: slots, held: slots - free, duration_ms: slower };
     });
   }
 
@@ -82,10 +78,10 @@ export class HostRooms {
     line.called += calls;
     taken.clear();
     const alone = able.filter((instance) => hostOf(instance) === null);
-    let left = line.called - alone.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
+    let left = Math.max(0, line.called - countFree(alone));
     for (const instance of able) {
       const host = hostOf(instance);
-      if (host === null || left <= 0) continue;
+      if (host === null) continue;
       const count = Math.min(left, freeSlots(instance, instance.held));
       taken.set(host, (taken.get(host) ?? 0) + count * takesOf(instance));
       left -= count;
@@ -109,15 +105,16 @@ export class HostRooms {
       const host = hostOf(instance);
       if (host === null || takesOf(instance) === 1 || instance.breaker_until_ms !== null) return [];
       const isOwnFree = instance.held < instance.max_concurrency;
-      const room = (instance.host_room ?? 0) - this.#takenByOthers(host, at) / takesOf(instance);
-      return isOwnFree && room < 1 ? [host] : [];
+      return isOwnFree && this.#roomOn(host, at, instance) < 1 ? [host] : [];
     });
   }
 
-  #takenByOthers(host: string, at: number): number {
-    return this.#lines.reduce(
-      (sum, { taken }, other) => (other === at ? sum : sum + (taken.get(host) ?? 0)),
+  /** How many calls of an instance the host has room for, beside what other lines have taken. */
+  #roomOn(host: string, at: number, instance: InstanceSnapshot): number {
+    const taken = this.#lines.reduce(
+      (sum, line, other) => (other === at ? sum : sum + (line.taken.get(host) ?? 0)),
       0,
     );
+    return (instance.host_room as number) - taken / takesOf(instance);
   }
 }

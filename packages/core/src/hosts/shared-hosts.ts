@@ -1,10 +1,15 @@
 /**
- * The hosts of instances in memory, for the router's view and for mocks. A call on any instance of a host takes slots of it, so each change of the held
- * slots of one corrects the room of all. The database decides every claim (sql/hosts.sql).
+ * The hosts of instances in memory, for the router's view and for mocks. A call on any instance of a host takes slots of
+ * it, so each change of the held slots of one corrects the room of all. The database decides every claim (sql/hosts.sql).
  */
 import type { InstanceSnapshot } from '../routing/types.ts';
 
 type HostMember = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
+
+/** Hosts of two projects may have one name. */
+export function hostKey(ownerProject: string | undefined, host: string): string {
+  return `${ownerProject} ${host}`;
+}
 
 export class SharedHost {
   slots = 0;
@@ -42,10 +47,14 @@ export class SharedHosts {
 
   /** Moves an instance to its present host. @returns that; null: it has none */
   place(member: HostMember, { owner_project, host, slots_of_host }: HostPlace, before: SharedHost | null) {
-    const now = host === null || slots_of_host === null ? null : this.#hostOf(`${owner_project} ${host}`);
+    if (host === null || slots_of_host === null) {
+      this.remove(member, before);
+      return null;
+    }
+    const now = this.#hostOf(hostKey(owner_project, host));
     if (before !== now) this.remove(member, before);
-    now?.members.add(member);
-    if (now !== null && slots_of_host !== null) now.slots = slots_of_host;
+    now.members.add(member);
+    now.slots = slots_of_host;
     return now;
   }
 

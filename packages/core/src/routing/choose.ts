@@ -91,8 +91,7 @@ function exclude(
 }
 
 function heldOf({ instance_id, held }: InstanceSnapshot, busy: RouteRequest['busy'] | null): number {
-  const seen = busy?.get(instance_id);
-  return seen === undefined || seen < held ? held : seen;
+  return Math.max(held, busy?.get(instance_id) ?? 0);
 }
 
 function beginDraft(): Draft {

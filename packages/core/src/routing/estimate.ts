@@ -37,8 +37,7 @@ export function freeSlots(
   held: number,
 ): number {
   const own = max_concurrency - held;
-  const free = host_room == null || host_room > own ? own : host_room;
-  return free > 0 ? free : 0;
+  return Math.max(0, host_room == null ? own : Math.min(own, host_room));
 }
 
 /** Its calls, or as many of its slots as others on its host leave it not. */

@@ -42,6 +42,37 @@ describe('the lines of a round', () => {
       [2, 0],
     ],
     [
+      'take what is free without a host first, and then no more of a host than is left',
+      [aLine('b', [onHost('b')]), aLine('a', [anInstance('x', { duration_ms: null }), onHost('a')], 1)],
+      [2, 0],
+    ],
+    [
+      'take each called one from one host only',
+      [
+        aLine('b', [onHost('b', { host: 'gpu-2' })]),
+        aLine('a', [onHost('a'), onHost('c', { host: 'gpu-2' })], 1),
+      ],
+      [2, 1],
+    ],
+    [
+      'leave a slot to calls that take two, where one of them is taken',
+      [
+        aLine('a', [onHost('a', { host_room: 4, host_calls: 4, max_concurrency: 1 })], 1),
+        aLine('b', [onHost('b', { host_room: 2, takes: 2 })]),
+      ],
+      [0, 1],
+    ],
+    [
+      'take one slot for each call where nothing else is declared',
+      [aLine('a', [onHost('a', { takes: undefined, max_concurrency: 1 })]), aLine('b', [onHost('b')])],
+      [1, 1],
+    ],
+    [
+      'share no host whose room is unknown',
+      [aLine('a', [onHost('a', { host_room: null })]), aLine('b', [onHost('b', { host_room: null })])],
+      [2, 2],
+    ],
+    [
       'take no room of a host of the same name of another project',
       [aLine('a', [onHost('a')]), aLine('b', [onHost('b', { owner_project: 'q' })])],
       [2, 2],
@@ -81,6 +112,23 @@ describe('the lines of a round', () => {
     ['whose calls take one slot', { host_room: 0 }],
   ])('keep nothing for an instance %s', (_, fields) => {
     expect(new HostRooms([aLine('a', [onHost('a', fields)])]).isShort(0)).toBe(false);
+  });
+
+  test.each([
+    ['for a part of a call', 1, true],
+    ['for one call', 2, false],
+  ])('need more slots where others leave room %s', (_, host_room, isShort) => {
+    const large = onHost('a', { takes: 2, host_calls: 2, host_room });
+    const rooms = new HostRooms([aLine('a', [large]), aLine('b', [onHost('b')], host_room)]);
+    expect(rooms.isShort(0)).toBe(isShort);
+  });
+
+  test('count calls that are called one after the other once each', () => {
+    const four = { host_calls: 4, host_room: 4, max_concurrency: 4 };
+    const rooms = new HostRooms([aLine('a', [onHost('a', four)]), aLine('b', [onHost('b', four)])]);
+    rooms.take(0, 1);
+    rooms.take(0, 1);
+    expect(rooms.instancesOf(1).map(({ held, duration_ms }) => [held, duration_ms])).toEqual([[2, null]]);
   });
 
   test('leave instances without hosts as they are', () => {

@@ -195,11 +195,112 @@ describe('N5: a call that rather waits for an instance', () => {
     expect(turns(two, [waits('1'), aCall('2', null), waits('3')])).toEqual(['1', '2']);
   });
 
+  it('takes the awaited one before others that it did not refuse', () => {
+    const both = [aBox('other', null, { affinity: null }), { ...free, held: 0 }, { ...paid, held: 1 }];
+    expect(turns(both, [waits('1'), waits('2', ['paid', 'other'])])).toEqual(['1']);
+  });
+
   it('is called in advance where calls of the awaited one are short, and for no other short one', () => {
     const short = { duration_ms: 200 };
     expect(turns([{ ...free, ...short }, paid], [waits('1'), waits('2'), waits('3')])).toEqual(['1', '2']);
     const full = { ...paid, ...short, held: 1 };
     expect(turns([free, full], [waits('1')])).toEqual([]);
+  });
+});
+
+describe('a slot that a called one will take', () => {
+  const called = (key: string | null): Named => aCall('0', key, { isCalled: true });
+  /** It ends sooner than a load: what waits for its key waits for it (W4). */
+  const soon = (key: string): InstanceSnapshot => aBox('soon', key, busy);
+  const two = { max_concurrency: 2 };
+
+  it('has its key loaded, and what was loaded there before is lost', () => {
+    expect(turns([aBox('a', 'z', two), soon('y')], [called('y'), aCall('1', 'y')])).toEqual(['1']);
+    expect(turns([aBox('a', 'x', two), soon('x')], [called('y'), aCall('1', 'x')])).toEqual([]);
+  });
+
+  it('keeps what was loaded where the instance holds more, or the call needs nothing', () => {
+    const more = { ...two, max_resident: 2 };
+    expect(turns([aBox('a', 'x', more), soon('x')], [called('y'), aCall('1', 'x')])).toEqual(['1']);
+    expect(turns([aBox('a', 'x', two), soon('x')], [called(null), aCall('1', 'x')])).toEqual(['1']);
+  });
+
+  it('is busy from now on, and as long as before where it had a call', () => {
+    const stale = { busy_since_ms: now - 13_000 };
+    expect(turns([aBox('a', 'y', stale), aBox('b', 'z')], [called('y'), aCall('1', 'y')])).toEqual(['1']);
+    const half = { ...two, held: 1, ...stale };
+    expect(turns([aBox('a', 'y', half), aBox('b', 'z')], [called('y'), aCall('1', 'y')])).toEqual([]);
+  });
+
+  it('is the one whose models are needed least', () => {
+    const boxes = [
+      aBox('used', 'x', { last_call_ms: now - 1_000 }),
+      aBox('idle', 'z', { last_call_ms: now - 90_000 }),
+      soon('x'),
+    ];
+    expect(turns(boxes, [called('y'), aCall('1', 'x')])).toEqual(['1']);
+    expect(turns(boxes.toReversed(), [called('y'), aCall('1', 'x')])).toEqual(['1']);
+  });
+
+  it('is none of those for which calls are called in advance', () => {
+    const quick = aBox('a', 'x', { duration_ms: 100, held: 1, busy_since_ms: now });
+    const waiting = ['1', '2', '3', '4'].map((name) => aCall(name, 'x'));
+    expect(turns([quick], [called('x'), ...waiting])).toEqual(['1', '2', '3']);
+  });
+});
+
+describe('W4: the wait that a load is compared with', () => {
+  const cold = aBox('cold', 'z');
+
+  it('is that of the free instance that is the quickest for the call', () => {
+    const slow = aBox('slow', 'z', { pace: 3 });
+    const full = aBox('full', 'x', { held: 1, busy_since_ms: now });
+    expect(turns([slow, cold, full], [aCall('1', 'x')])).toEqual(['1']);
+    expect(turns([cold, slow, full], [aCall('1', 'x')])).toEqual(['1']);
+    expect(turns([slow, full], [aCall('1', 'x')])).toEqual([]);
+  });
+
+  it('is that of the full one that is free first, of those that have the key', () => {
+    const late = aBox('late', 'x', { held: 1, busy_since_ms: now });
+    expect(turns([late, aBox('soon', 'x', busy), cold], [aCall('1', 'x')])).toEqual([]);
+    expect(turns([late, cold], [aCall('1', 'x')])).toEqual(['1']);
+    const other = aBox('other', 'z', { held: 1, busy_since_ms: now - 22_900, pace: 0.5 });
+    expect(turns([other, cold], [aCall('1', 'x')])).toEqual(['1']);
+  });
+
+  it('is no reason to wait where a load takes as long', () => {
+    const at = (ranMs: number) => aBox('full', 'x', { held: 1, busy_since_ms: now - ranMs });
+    expect(turns([at(1_000), cold], [aCall('1', 'x')])).toEqual(['1']);
+    expect(turns([at(1_001), cold], [aCall('1', 'x')])).toEqual([]);
+  });
+
+  it('grows with each call that waits before it', () => {
+    const four = aBox('four', 'x', { ...busy, held: 4, max_concurrency: 4 });
+    const members = ['1', '2', '3', '4'].map((name) => aCall(name, 'x'));
+    expect(turns([four, cold], members)).toEqual(['4 passes']);
+  });
+});
+
+describe('W5: the order of the line', () => {
+  const young = { waitedMs: 0 };
+
+  it('holds for a call that needs nothing loaded, and where no load was ever seen', () => {
+    expect(turns([aBox('a', 'x')], [aCall('1', null, young), aCall('2', 'x')])).toEqual(['1']);
+    const fleet = { instances: [aBox('a', 'x')], priorMs: 10_000 };
+    const members = [aCall('1', 'y', young), aCall('2', 'x')];
+    const called = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => 0 });
+    expect(called.map(({ member }) => member.name)).toEqual(['1']);
+  });
+
+  it('is that of calls which may take what is free', () => {
+    const free = aBox('free', 'z', busy);
+    const picky = aCall('1', null, { awaits: 'free', refuses: ['paid'] });
+    const members = [picky, aCall('2', 'y', { waitedMs: 90 * loadMs }), aCall('3', 'x')];
+    expect(turns([free, aBox('paid', 'x')], members)).toEqual(['2 passes']);
+  });
+
+  it('gives each call one slot', () => {
+    expect(turns([aBox('a', 'x'), aBox('b', 'z')], [aCall('1', 'x'), aCall('2', 'y')])).toEqual(['1', '2']);
   });
 });
 
@@ -223,6 +324,11 @@ it('an instance that rests, is drained or has another version takes none', () =>
 it('short calls are called before a slot is free', () => {
   const quick = aBox('a', 'x', { duration_ms: 100, held: 1, busy_since_ms: now });
   expect(turns([quick], [aCall('1', 'x'), aCall('2', 'x')])).toEqual(['1', '2']);
+});
+
+it('and also where others that are full take longer', () => {
+  const quick = aBox('a', 'x', { duration_ms: 100, held: 1, busy_since_ms: now });
+  expect(turns([quick, aBox('b', 'x', busy)], [aCall('1', 'x')])).toEqual(['1']);
 });
 
 it('longer calls are not, and no call is while a slot is free for which it rather waits', () => {

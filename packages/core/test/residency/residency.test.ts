@@ -70,7 +70,7 @@ describe('the key of a call', () => {
         fc.string({ minLength: 129, maxLength: 400 }),
         (one, other) => {
           const key = toKey(one) as string;
-          expect(key.length).toBeLessThan(64);
+          expect(key).toMatch(/^#[0-9a-f]{32}$/);
           expect(toKey(one)).toBe(key);
           expect(toKey(other) === key).toBe(one === other);
         },
@@ -97,15 +97,29 @@ describe('the key of a call', () => {
     expect(findAffinityFault(text)).toContain(part);
   });
 
-  it('is evaluated once for all instances', () => {
+  it.each(['{{ input.model }}', '{{ input.model }}+{{ input.lora }}', 'always'])(
+    'of %j is right where it is declared',
+    (text) => {
+      expect(findAffinityFault(text)).toBeNull();
+    },
+  );
+
+  it('is evaluated once for all instances, and the input is read only for it', () => {
     let units = 0;
-    const keyOf = createKeyOfInput({ model: 'sdxl' }, (spent) => {
+    let reads = 0;
+    const read = () => {
+      reads += 1;
+      return { model: 'sdxl' };
+    };
+    const keyOf = createKeyOfInput(read, (spent) => {
       units += spent;
     });
-    keyOf('{{ input.model }}');
+    expect(reads).toBe(0);
+    expect(keyOf('{{ input.model }}')).toBe('sdxl');
     const once = units;
-    keyOf('{{ input.model }}');
-    expect(units).toBe(once);
+    expect(once).toBeGreaterThan(0);
+    expect(keyOf('{{ input.model }}')).toBe('sdxl');
+    expect([units, reads]).toEqual([once, 1]);
   });
 });
 
@@ -320,6 +334,7 @@ describe('W2: a listed key', () => {
     expect(listed).toMatchObject({ isResident: true, isListed: true });
     const seen = readTimes(listed, 46_000);
     expect(seen).toMatchObject({ isCold: true, isDistrusted: true });
+    expect(distrustMs).toBe(3_600_000);
     expect(found({ ...liar, distrusted: { sdxl: now + distrustMs } })?.isResident).toBe(false);
     expect(found({ ...liar, distrusted: { sdxl: now } })?.isResident).toBe(true);
   });
@@ -350,6 +365,11 @@ describe('the times of a key', () => {
       'its cold call without the usual load',
       { sdxl: { warmMs: null, coldMs: 30_000 }, ...usual },
       [8_000, 22_000],
+    ],
+    [
+      'a tenth of its cold call at least',
+      { sdxl: { warmMs: null, coldMs: 22_500 }, ...usual },
+      [2_250, 22_000],
     ],
     ['those of all keys', usual, [23_000, 22_000]],
     ['those of the capability', {}, [10_000, 0]],
@@ -429,6 +449,7 @@ describe('the time that an instance needs', () => {
     ['one that is unknown', null, 23_000],
   ])('follows its pace: %s', (_, pace, warmMs) => {
     expect(found({ pace })?.warmMs).toBeCloseTo(warmMs, 6);
+    expect(found({ pace })?.loadMs).toBeCloseTo((warmMs * 22) / 23, 6);
   });
 
   it.each([
@@ -447,6 +468,21 @@ describe('the time that an instance needs', () => {
     const times = { ...usual, quick: { warmMs: 2_000, coldMs: null } };
     expect(found({ resident: ['sdxl'], ...box }, times)?.leftMs).toBeCloseTo(leftMs, 6);
   });
+});
+
+it('the times of a key are those of the owner of the instance', () => {
+  const owners: string[] = [];
+  const loads = (owner: string): undefined => void owners.push(owner);
+  residencyOf({ instances: [aBox('a', { owner_project: 'p' })], priorMs: 1, loads }, () => 'sdxl', now);
+  expect(new Set(owners)).toEqual(new Set(['p']));
+});
+
+it('the time of the last call is known where something is loaded', () => {
+  const usedAt = (box: Partial<InstanceSnapshot>) =>
+    residencyOf({ instances: [aBox('a', box)], priorMs: 1 }, () => 'sdxl', now)?.get('a')?.usedAtMs;
+  expect(usedAt({ resident: ['x'], last_call_ms: 7 })).toBe(7);
+  expect(usedAt({ resident: ['x'], last_call_ms: null })).toBe(0);
+  expect(usedAt({ resident: [], last_call_ms: 7 })).toBeNull();
 });
 
 describe('what the time of a call shows', () => {
@@ -471,6 +507,7 @@ describe('what the time of a call shows', () => {
     ['a load that is longer', { ...listed, loadMs: 251 }, 2_000, { isCold: true, isDistrusted: true }],
     ['a call that hung', {}, 99_000, { durationMs: 16_000, ratio: 4 }],
     ['a call that hung, of an unknown key', { isLearnt: false }, 99_000, { durationMs: 99_000, ratio: 4 }],
+    ['a short call of a key that took no time', { isResident: true, warmMs: 0, loadMs: 9 }, 3, { ratio: 3 }],
     ['a call that took no time', {}, 0, { durationMs: 0, ratio: 0.25 }],
   ])('is %s', (_, over, durationMs, expected) => {
     expect(seen(over, durationMs)).toMatchObject(expected);

@@ -1,10 +1,14 @@
 /** The lines of calls that wait for a slot. */
 import { describe, expect, it } from 'vitest';
 import {
+  accepts,
   compareInLine,
   countCallable,
+  isShort,
   lineOf,
+  namesWithRoom,
   nextPlace,
+  refusalOf,
   routeOfLine,
   standAsideMs,
 } from '../../src/routing/call-line.ts';
@@ -40,6 +44,48 @@ describe('a line', () => {
   it('N3: lets others go first for half a second, then longer, up to ten', () => {
     expect([1, 2, 3, 100].map((calls) => Math.round(standAsideMs(calls)))).toEqual([500, 800, 1_280, 10_000]);
   });
+});
+
+describe('N5: what a call refuses', () => {
+  const free = anInstance('free', { held: 1 });
+  const others = (count: number) => Array.from({ length: count }, (_, at) => anInstance(`i${at}`));
+
+  it('is what was free, and nothing where nothing else was', () => {
+    const full = anInstance('full', { held: 1 });
+    expect(refusalOf(free, [free, full, ...others(2)])).toEqual({ awaits: 'free', refuses: ['i0', 'i1'] });
+    expect(refusalOf(free, [free, full])).toEqual({ awaits: null, refuses: null });
+    expect(refusalOf({ ...free, held: 0 }, [{ ...free, held: 0 }])).toEqual({ awaits: null, refuses: null });
+  });
+
+  it('is not listed where it is more than 50', () => {
+    expect(refusalOf(free, others(50)).refuses).toHaveLength(50);
+    expect(refusalOf(free, others(51))).toEqual({ awaits: 'free', refuses: null });
+  });
+
+  it('is named with its doubtful state, which is another name than that of the healthy one', () => {
+    const doubtful = [anInstance('a', { state: 'suspect' }), anInstance('b', { breaker_until_ms: now })];
+    expect(namesWithRoom([...doubtful, anInstance('c'), free])).toEqual(['a?', 'b?', 'c']);
+  });
+
+  it.each([
+    ['takes the awaited one, whatever it refuses', { awaits: 'free', refuses: null }, free, true],
+    ['takes no other where all are refused', { awaits: 'free', refuses: null }, anInstance('b'), false],
+    ['takes one that was not refused', { awaits: 'free', refuses: ['a'] }, anInstance('b'), true],
+    ['takes none that was', { awaits: 'free', refuses: ['a', 'b'] }, anInstance('b'), false],
+    ['takes any where it awaits none', { awaits: null, refuses: ['b'] }, anInstance('b'), true],
+    ['takes any where the awaited one is gone', { awaits: 'gone', refuses: ['b'] }, anInstance('b'), true],
+  ])('%s', (_, refusal, instance, isAccepted) => {
+    expect(accepts(refusal, instance, new Set(['free', 'a', 'b']))).toBe(isAccepted);
+  });
+});
+
+it.each([
+  ['of a second', { duration_ms: 1_000 }, true],
+  ['that are longer', { duration_ms: 1_001 }, false],
+  ['that were never seen', { duration_ms: null }, false],
+  ['that free their slot', { duration_ms: 90_000, answers_later: 'freed' }, true],
+] as const)('short calls, which are called in advance: those %s: %s', (_, part, expected) => {
+  expect(isShort(anInstance('a', part))).toBe(expected);
 });
 
 describe('the calls that may be called', () => {

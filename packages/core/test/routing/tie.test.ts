@@ -1,5 +1,7 @@
 import { expect, it, test } from 'vitest';
-import { isTied, tieHash } from '../../src/routing/ranking.ts';
+import { isTied, offer, type Ranking, settleTie, tieHash } from '../../src/routing/ranking.ts';
+import type { RankedInstance, Residency } from '../../src/routing/types.ts';
+import { anInstance } from './a-snapshot.ts';
 
 it.each([
   [1.01, 1, true],
@@ -24,4 +26,17 @@ it.each([
 test('the end of an id is enough', () => {
   expect(tieHash(5, 'another-12345678')).toBe(tieHash(5, 'one-12345678'));
   expect(tieHash(5, 'one-12345678')).not.toBe(tieHash(5, 'one-02345678'));
+});
+
+test('R8: among equals, a full one that has the key comes after each that is free, whatever the seed', () => {
+  const one = (id: string, isFull: boolean, isResident: boolean): RankedInstance => {
+    const times = { warmMs: 1_000, loadMs: 0, leftMs: 0, pace: 1, usedAtMs: 5 };
+    const residency: Residency = { key: 'k', isResident, isListed: false, isLearnt: true, ...times };
+    const rank = { tier: 1, place: 1, costUsd: 0, waitMs: 1_000, countedMs: 1_000, score: 0 };
+    return { instance: anInstance(id), ...rank, isFull, isTranslated: false, residency };
+  };
+  const ranking: Ranking = { first: [], near: [] };
+  for (const each of [one('full', true, true), one('free', false, false)]) offer(ranking, each);
+  const winners = Array.from({ length: 20 }, (_, seed) => settleTie(ranking, seed)?.winner);
+  expect(new Set(winners.map((winner) => winner?.instance.instance_id))).toEqual(new Set(['free']));
 });
