@@ -55,7 +55,7 @@ describe('the lines of a round', () => {
       [2, 1],
     ],
     [
-      'leave a slot to calls that take two, where one of them is taken',
+      'leave room to calls that take two slots, beside a call that takes one',
       [
         aLine('a', [onHost('a', { host_room: 4, host_calls: 4, max_concurrency: 1 })], 1),
         aLine('b', [onHost('b', { host_room: 2, takes: 2 })]),

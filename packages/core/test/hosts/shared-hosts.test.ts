@@ -143,7 +143,7 @@ describe('the instances of a host', () => {
   });
 });
 
-describe('an instance that leaves a host', () => {
+describe('an instance that moves', () => {
   test.each([
     ['for another one', { ...box, host: 'gpu-2' }, [4, 3]],
     ['for none', alone, [null, null]],
@@ -157,7 +157,7 @@ describe('an instance that leaves a host', () => {
     expect([roomOf(moved), roomOf(other)]).toEqual([room, [4, 4]]);
   });
 
-  test('and is gone leaves its room, and the last one the host', () => {
+  test('away frees its room, and the last one its host', () => {
     const { hosts, instances, places } = placed([{ held: 1 }, box], [{}, box]);
     const [first, last] = instances as [InstanceSnapshot, InstanceSnapshot];
     hosts.remove(first, places[0] ?? null);

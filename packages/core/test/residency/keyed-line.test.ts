@@ -232,7 +232,7 @@ describe('a slot that a called one will take', () => {
     expect(turns([aBox('a', 'y', half), aBox('b', 'z')], [called('y'), aCall('1', 'y')])).toEqual([]);
   });
 
-  it('is the one whose models are needed least', () => {
+  it('is on the instance that needs its models least', () => {
     const boxes = [
       aBox('used', 'x', { last_call_ms: now - 1_000 }),
       aBox('idle', 'z', { last_call_ms: now - 90_000 }),

@@ -50,19 +50,19 @@ describe('N5: what a call refuses', () => {
   const free = anInstance('free', { held: 1 });
   const others = (count: number) => Array.from({ length: count }, (_, at) => anInstance(`i${at}`));
 
-  it('is what was free, and nothing where nothing else was', () => {
+  it('lists free instances, and none where no other was free', () => {
     const full = anInstance('full', { held: 1 });
     expect(refusalOf(free, [free, full, ...others(2)])).toEqual({ awaits: 'free', refuses: ['i0', 'i1'] });
     expect(refusalOf(free, [free, full])).toEqual({ awaits: null, refuses: null });
     expect(refusalOf({ ...free, held: 0 }, [{ ...free, held: 0 }])).toEqual({ awaits: null, refuses: null });
   });
 
-  it('is not listed where it is more than 50', () => {
+  it('lists no more than 50', () => {
     expect(refusalOf(free, others(50)).refuses).toHaveLength(50);
     expect(refusalOf(free, others(51))).toEqual({ awaits: 'free', refuses: null });
   });
 
-  it('is named with its doubtful state, which is another name than that of the healthy one', () => {
+  it('names a doubtful instance otherwise than a healthy one', () => {
     const doubtful = [anInstance('a', { state: 'suspect' }), anInstance('b', { breaker_until_ms: now })];
     expect(namesWithRoom([...doubtful, anInstance('c'), free])).toEqual(['a?', 'b?', 'c']);
   });
