@@ -66,6 +66,7 @@ interface Request extends KeyedMember {
   readonly model: string;
   readonly workMs: number;
   waitedMs: number;
+  letGoMs: number;
 }
 
 interface Call {
@@ -143,6 +144,8 @@ class Simulation {
   #nowMs = 0;
   /** When a request was last called that passed no other. */
   #turnAtMs = Number.NEGATIVE_INFINITY;
+  /** W4 */
+  #letGoAtMs: ReadonlyMap<Request, number> = new Map();
   cold = 0;
   busyMs = 0;
 
@@ -193,11 +196,15 @@ class Simulation {
   #callByKeys(): readonly Request[] {
     const nowMs = this.#nowMs;
     const members = this.#line.slice(0, mostMembers);
-    for (const request of members) request.waitedMs = nowMs - request.atMs;
+    for (const request of members) {
+      request.waitedMs = nowMs - request.atMs;
+      request.letGoMs = nowMs - (this.#letGoAtMs.get(request) ?? nowMs);
+    }
     const sinceTurnMs = (): number => nowMs - this.#turnAtMs;
-    const turns = callTurns(route, this.#fleet(), { members, nowMs, sinceTurnMs });
-    if (turns.some(({ isPassing }) => !isPassing)) this.#turnAtMs = nowMs;
-    return turns.map(({ member }) => member);
+    const { called, letting } = callTurns(route, this.#fleet(), { members, nowMs, sinceTurnMs });
+    this.#letGoAtMs = new Map(letting.map((request) => [request, nowMs - request.letGoMs]));
+    if (called.some(({ isPassing }) => !isPassing)) this.#turnAtMs = nowMs;
+    return called.map(({ member }) => member);
   }
 
   /** @returns whether an instance took it */
@@ -299,8 +306,8 @@ export function simulate({ requests, loads }: Trace, setting: Setting): Played {
   let atMs = 0;
   for (const [number, { model, workS }] of requests.entries()) {
     atMs += exponential() * gapMs;
-    const rest = { rank: 2, key: model, awaits: null, refuses: null, isCalled: false, waitedMs: 0 };
-    simulation.arrive({ number, atMs, model, workMs: 1_000 * workS, ...rest });
+    const rest = { rank: 2, key: model, awaits: null, refuses: null, isCalled: false };
+    simulation.arrive({ number, atMs, model, workMs: 1_000 * workS, ...rest, waitedMs: 0, letGoMs: 0 });
   }
   simulation.runUntil(Number.POSITIVE_INFINITY);
   const { waits, cold, busyMs } = simulation;

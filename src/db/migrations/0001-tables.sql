@@ -642,7 +642,8 @@ create table call_line (
   line text not null,
   priority smallint not null,
   served bigint not null,
-  served_at timestamptz not null default clock_timestamp(), -- when it was called: lines that share hosts take turns
+  served_at timestamptz not null default clock_timestamp(), -- when one was called: lines that share hosts take turns
+  turned_at timestamptz, -- when one was last called that passed no other (W5); null: never
   primary key (line, priority)
 );
 

@@ -19,7 +19,7 @@ export interface NewQueuedCall extends StepItemKey, RefusedSlots {
   readonly asideMs: readonly number[];
 }
 
-/** Puts a call of a waiting step in its line, in a transaction. One that is in the line keeps its place. */
+/** Puts a call of a waiting step in its line, in a transaction. One that is in that line keeps its place. */
 export async function queueCall(
   trx: Db,
   { run_id, step_id, item, refuses, ...call }: NewQueuedCall,
@@ -31,6 +31,7 @@ export async function queueCall(
        coalesce((select max(q.place) from queued_call q where q.line = :line and q.run_id = :run_id), 0),
        coalesce((select l.served from call_line l where l.line = :line and l.priority = :priority), 0)) + 1)
      on conflict (run_id, step_id, item) do update set line = excluded.line, priority = excluded.priority,
+       place = case when queued_call.line = excluded.line then queued_call.place else excluded.place end,
        loads = excluded.loads, awaits = excluded.awaits, refuses = excluded.refuses,
        calls = queued_call.calls + 1, called_at = null,
        call_after = clock_timestamp() + interval '1 millisecond'
@@ -71,8 +72,8 @@ export interface LineLength {
   readonly called: number;
   /** Some of them have a key. */
   readonly has_keys: boolean;
-  /** How long ago a call was last called that passed no other of its priority, by priority (W5). */
-  readonly since_turn_ms: Readonly<Record<number, number>>;
+  /** How long ago a call was last called that passed no other of its priority, by priority (W5); null: never. */
+  readonly since_turn_ms: Readonly<Record<number, number | null>>;
   /** The instances that some of them rather wait for (N5). */
   readonly awaited: readonly string[];
 }
@@ -92,11 +93,7 @@ const awaits = `case when coalesce(q.call_after, q.queued_at)
 
 /** Drops calls that wait no longer, and reports how long the lines are: first those that were not called for longest. */
 export async function readLines(db: Db): Promise<readonly LineLength[]> {
-  await db.raw(
-    `delete from queued_call q where not exists (select from step s where s.run_id = q.run_id
-       and s.step_id = q.step_id and s.item = q.item and s.state = 'waiting' and s.awaiting = 'slot')`,
-  );
-  await db.raw('delete from call_line l where not exists (select from queued_call q where q.line = l.line)');
+  await db.raw('select drop_ended_waits()');
   return query<LineLength>(db).all(
     `select q.line, q.waiting, q.called, q.has_keys, q.awaited, coalesce(l.since_turn_ms, '{}') as since_turn_ms
      from (
@@ -106,7 +103,7 @@ export async function readLines(db: Db): Promise<readonly LineLength[]> {
        from queued_call q group by q.line
      ) q left join (
        select l.line, max(l.served_at) as served_at, json_object_agg(l.priority,
-         extract(epoch from clock_timestamp() - l.served_at) * 1000) as since_turn_ms
+         extract(epoch from clock_timestamp() - l.turned_at) * 1000) as since_turn_ms
        from call_line l group by l.line
      ) l using (line)
      order by q.priority, l.served_at nulls first, q.line`,
@@ -124,9 +121,9 @@ export interface QueuedMember extends StepItemKey, RefusedSlots {
 /** N5: which calls may find a slot that they take. */
 export interface MembersQuery {
   readonly line: string;
-  /** The instances that have free slots, by the names in `refuses`. */
-  readonly withRoom: readonly string[];
-  /** Those that calls rather wait for, and that take none now, or short ones: their calls are among the members. */
+  /** The instances that calls may be called for now, by the names in `refuses`. */
+  readonly open: readonly string[];
+  /** Those that calls rather wait for no longer, or may be called for. */
   readonly released: readonly string[];
   readonly limit: number;
 }
@@ -134,6 +131,9 @@ export interface MembersQuery {
 /** Whether a call may be called: its step waits, its run is not paused, and it lets no others go first. */
 const mayBeCalled = `s.state = 'waiting' and s.awaiting = 'slot' and r.state <> 'paused'
   and (q.call_after is null or q.call_after <= clock_timestamp())`;
+
+/** Of the projects that have a line of their own now, in one look. */
+const mostOfProjects = 200;
 
 const inOrder = 'q.priority, q.place, q.queued_at, q.run_id, q.step_id, q.item';
 
@@ -149,7 +149,7 @@ export function hasCallable(db: Db, line: string): Promise<boolean> {
 /** The first calls of a line that may be called, and those that were called, in order. */
 export function readMembers(
   db: Db,
-  { line, withRoom, released, limit }: MembersQuery,
+  { line, open, released, limit }: MembersQuery,
 ): Promise<readonly QueuedMember[]> {
   return query<QueuedMember>(db).all(
     `select q.run_id, q.step_id, q.item, q.priority as rank, q.loads as key, ${awaits} as awaits, q.refuses,
@@ -157,70 +157,85 @@ export function readMembers(
        (extract(epoch from clock_timestamp() - q.queued_at) * 1000)::float8 as "waitedMs"
      from queued_call q join step s using (run_id, step_id, item) join run r using (run_id)
      where q.line = :line and (not ${isOpen} or (${mayBeCalled} and (${awaits} is null
-       or q.awaits = any (:withRoom) or q.awaits = any (:released) or not cast(:withRoom as text[]) <@ q.refuses)))
+       or q.awaits = any (:released) or not cast(:open as text[]) <@ q.refuses)))
      order by ${inOrder} limit :limit`,
-    { line, withRoom: [...withRoom], released: [...released], limit },
+    { line, open: [...open], released: [...released], limit },
   );
 }
 
+interface NextQuery {
+  readonly line: string;
+  /** Joins `queued_call q`, or selects of it. */
+  readonly among?: string;
+  readonly isNext?: string;
+  readonly isPassing?: string;
+  readonly limit: number;
+  readonly bindings?: Readonly<Record<string, unknown>>;
+}
+
 /**
- * Calls calls of a line; those of paused runs stay. It locks their steps in the order in which claims do.
- * @param isNext selects `queued_call q` @param isServed whether later calls take places behind theirs (N2)
+ * Calls calls of a line; those of paused runs stay. It locks their steps in the order in which claims do. Later calls
+ * take places behind theirs (N2).
  * @returns how many
  */
 function callThose(
   db: Db,
-  {
-    line,
-    isNext,
-    isServed,
-    limit,
-    ...bindings
-  }: {
-    readonly line: string;
-    readonly isNext: string;
-    readonly isServed: boolean;
-    readonly limit: number;
-    readonly ids?: string;
-  },
+  { line, among = '', isNext = 'true', isPassing = 'false', limit, bindings }: NextQuery,
 ): Promise<number> {
   return query(db).written(
     `with next as materialized (
-       select q.run_id, q.step_id, q.item, q.priority, q.place from queued_call q
-       join step s using (run_id, step_id, item) join run r using (run_id)
+       select q.run_id, q.step_id, q.item, q.priority, q.place, ${isPassing} as is_passing from queued_call q
+       join step s using (run_id, step_id, item) join run r using (run_id) ${among}
        where q.line = :line and ${isOpen} and ${mayBeCalled} and ${isNext}
        order by ${inOrder} limit :limit
      ), due as (
-       select s.run_id, s.step_id, s.item, n.priority, n.place from step s join next n using (run_id, step_id, item)
+       select n.* from step s join next n using (run_id, step_id, item)
        order by s.run_id, s.step_id, s.item for update of s skip locked
      ), called as (
        update queued_call q set called_at = clock_timestamp() from due
        where q.run_id = due.run_id and q.step_id = due.step_id and q.item = due.item
      ), served as (
-       insert into call_line (line, priority, served)
-       select :line, due.priority, max(due.place) from due where :isServed group by due.priority
+       insert into call_line (line, priority, served, turned_at)
+       select :line, due.priority, max(due.place), case when not bool_and(due.is_passing) then clock_timestamp() end
+       from due group by due.priority
        on conflict (line, priority) do update set served = greatest(call_line.served, excluded.served),
-         served_at = excluded.served_at
+         served_at = excluded.served_at, turned_at = coalesce(excluded.turned_at, call_line.turned_at)
      )
      update step s set wake_requested_at = clock_timestamp() from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,
-    { line, limit, isServed, ...bindings },
+    { line, limit, ...bindings },
   );
 }
 
 /** Calls the next calls of a line. @returns how many */
 export function callNext(db: Db, line: string, limit: number): Promise<number> {
-  return callThose(db, { line, isNext: 'true', isServed: true, limit });
+  return callThose(db, { line, limit });
 }
 
-/** Calls these calls of a line. @param isServed false: they pass others (W5) @returns how many */
-export function callMembers(
-  db: Db,
-  line: string,
-  { members, isServed }: { readonly members: readonly StepItemKey[]; readonly isServed: boolean },
-): Promise<number> {
-  const ids = toJsonb(members.map(({ run_id, step_id, item }) => ({ run_id, step_id, item })));
-  const isNext = `(q.run_id, q.step_id, q.item) in (select i.run_id, i.step_id, i.item
-    from json_to_recordset(cast(:ids as json)) i (run_id text, step_id text, item int))`;
-  return callThose(db, { line, isNext, isServed, limit: members.length, ids });
+/** Calls all calls of these projects in a line. @returns how many */
+export function callProjects(db: Db, line: string, projects: readonly string[]): Promise<number> {
+  const isNext = 'r.project_id = any (:projects)';
+  return callThose(db, { line, isNext, limit: mostOfProjects, bindings: { projects: [...projects] } });
+}
+
+/** A call that is called. */
+export interface CalledMember extends StepItemKey {
+  /** It passes others of its priority (W5). */
+  readonly isPassing: boolean;
+}
+
+/** Calls these calls of a line. @returns how many */
+export function callMembers(db: Db, line: string, members: readonly CalledMember[]): Promise<number> {
+  const called = members.map(({ run_id, step_id, item, isPassing }) => {
+    return { run_id, step_id, item, is_passing: isPassing };
+  });
+  const among = `join json_to_recordset(cast(:called as json)) c (run_id text, step_id text, item int, is_passing boolean)
+    using (run_id, step_id, item)`;
+  return callThose(db, {
+    line,
+    among,
+    isPassing: 'c.is_passing',
+    limit: members.length,
+    bindings: { called: toJsonb(called) },
+  });
 }

@@ -105,6 +105,8 @@ export interface FleetPoller {
   refresh(): Promise<void>;
   /** The fleet of a project; null: of one that has no instance of its own. */
   seenBy(projectId: string | null): ProjectFleet;
+  /** The projects that have instances of a capability which do not serve all. */
+  ownersOf(capability: string): readonly string[];
   /** All instances of a capability, of any project. */
   all(capability: string): readonly InstanceSnapshot[];
   find(instanceId: string): InstanceSnapshot | undefined;
@@ -163,10 +165,11 @@ function wakeSharers(view: FleetView, waiters: SlotWaiters, instanceId: string):
 }
 
 function readingsOf(view: FleetView) {
-  const { seenBy, all, find, nowMs, noteClaim, noteServed, takeSlotRequest, ...lines } = view;
+  const { seenBy, ownersOf, all, find, nowMs, noteClaim, noteServed, takeSlotRequest, ...lines } = view;
   const { hasLines, roomInLines, inLine, noteInLine, ageMs } = lines;
   return {
     seenBy,
+    ownersOf,
     all,
     find,
     nowMs,

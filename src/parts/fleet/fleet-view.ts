@@ -29,6 +29,8 @@ const mostViews = 1_000;
 export interface FleetView {
   /** The fleet of a project; null: of one that has no instance of its own. */
   seenBy(projectId: string | null): ProjectFleet;
+  /** The projects that have instances of a capability which do not serve all. */
+  ownersOf(capability: string): readonly string[];
   /** All instances of a capability, of any project. */
   all(capability: string): readonly InstanceSnapshot[];
   find(instanceId: string): InstanceSnapshot | undefined;
@@ -173,9 +175,8 @@ export function createFleetView(): FleetView {
     }
   };
 
-  const isForgotten = ({ row, snapshot }: Entry, nowMs: number): boolean =>
-    (row.state === 'deregistered' && snapshot.held === 0) ||
-    (row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs);
+  const isEvicted = ({ row }: Entry, nowMs: number): boolean =>
+    row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs;
 
   /** Every poll ends with recomputed counts, ages and fleets: some microseconds per instance, four times a second. */
   const recount = ({ held, busy_since }: Pick<FeedPoll, 'held' | 'busy_since'>, nowMs: number): void => {
@@ -188,10 +189,11 @@ export function createFleetView(): FleetView {
       const { reported_at_ms, reported_extra } = entry.row;
       const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= queueDepthMs;
       entry.snapshot.reported_extra = isFresh ? reported_extra : 0;
-      if (isForgotten(entry, nowMs)) {
+      const isGone = isEvicted(entry, nowMs) || entry.row.state === 'deregistered';
+      if (isGone && entry.snapshot.held === 0) {
         entries.delete(id);
         hosts.remove(entry.snapshot, entry.host);
-      } else addTo(named, entry, times);
+      } else if (!isEvicted(entry, nowMs)) addTo(named, entry, times); // its calls hold slots of its host until they end
     }
     hosts.shareAll();
     fleets = named;
@@ -214,6 +216,7 @@ export function createFleetView(): FleetView {
       views.set(name, view);
       return view;
     },
+    ownersOf: (capability) => fleets.get(capability)?.owners() ?? [],
     all,
     find: (instanceId) => entries.get(instanceId)?.snapshot,
     sharers: (instanceId) => {

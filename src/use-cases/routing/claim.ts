@@ -64,7 +64,8 @@ export async function claimInstance(
     keyOf: createKeyOfInput(target.input, noteWork),
   });
   const key = search.keyIn(ctx.fleet.seenBy(target.projectId).of(capability));
-  const own = { target, search, key, queue: queueOf(scope, capability, key), deadline };
+  const queue = queueOf(lineOf({ ...target.route, scope }), key);
+  const own = { target, search, key, queue, deadline };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
     return toClaimEnd(ctx, own, lookOnceMore(ctx, own, inLine)); // N4
@@ -239,7 +240,6 @@ function patienceOf({ target: { step, inLine }, deadline }: OwnSearch): number |
 }
 
 /** The callers that wait for the same slots. */
-function queueOf(scope: string | null, capability: string, key: string | null): string {
-  const own = key === null ? capability : JSON.stringify([capability, key]);
-  return scope === null ? own : `${own} ${scope}`;
+function queueOf(line: string, key: string | null): string {
+  return key === null ? line : JSON.stringify([line, key]);
 }

@@ -13,14 +13,15 @@ import type { KeyedFleet } from '@capstan/core/residency/residency';
 import {
   ableFor,
   countCallable,
+  hasRoom,
   isShort,
   type LineRoute,
-  namesWithRoom,
+  refusedAs,
   routeOfLine,
 } from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import type { Db } from '../../db/connect.ts';
+import type { StepItemKey } from '../../db/attempt/attempt.ts';
 import {
   admitRuns,
   type ConcurrencyKey,
@@ -38,6 +39,7 @@ import {
 import {
   callMembers,
   callNext,
+  callProjects,
   hasCallable,
   type LineLength,
   readLines,
@@ -113,41 +115,67 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
+/** Since when calls of a line let free slots go (W4), by step; unix time, ms. A new leader begins with none. */
+type LetGo = Map<string, number>;
+
+type CallingCtx = Pick<ServerCtx, 'db' | 'fleet'>;
+
 /** N5, W4, W5: its calls do not take any slot. @returns how many */
 async function callByWish(
-  db: Db,
+  { db, fleet }: CallingCtx,
   { line, route, known, awaited, called, since_turn_ms }: KnownLine,
-  nowMs: number,
+  letGo: LetGo,
 ): Promise<number> {
+  const nowMs = fleet.nowMs();
   const able = ableFor(route, known.instances, nowMs);
-  const withRoom = namesWithRoom(able);
-  const full = new Set(able.filter((one) => !isShort(one)).map(({ instance_id }) => instance_id));
-  const released = awaited.filter((id) => !full.has(id));
-  const members = await readMembers(db, { line, withRoom, released, limit: mostMembers + called });
+  const open = able.filter((one) => hasRoom(one) || isShort(one));
+  const full = new Set(able.filter((one) => !open.includes(one)).map(({ instance_id }) => instance_id));
+  const members = await readMembers(db, {
+    line,
+    open: open.map(refusedAs),
+    released: awaited.filter((id) => !full.has(id)),
+    limit: mostMembers + called,
+  });
+  const waiting = members.map((member) => ({
+    ...member,
+    letGoMs: nowMs - (letGo.get(nameOf(member)) ?? nowMs),
+  }));
   const sinceTurnMs = (rank: number): number => since_turn_ms[rank] ?? Number.POSITIVE_INFINITY;
-  const turns = callTurns(route, known, { members, nowMs, sinceTurnMs });
-  let sum = 0;
-  for (const isPassing of [false, true]) {
-    const these = turns.filter((turn) => turn.isPassing === isPassing).map(({ member }) => member);
-    if (these.length > 0) sum += await callMembers(db, line, { members: these, isServed: !isPassing });
-  }
-  return sum;
+  const turns = callTurns(route, known, { members: waiting, nowMs, sinceTurnMs });
+  const letting = turns.letting.map((member) => [nameOf(member), nowMs - member.letGoMs] as const);
+  letGo.clear();
+  for (const [name, sinceMs] of letting) letGo.set(name, sinceMs);
+  if (turns.called.length === 0) return 0;
+  return callMembers(
+    db,
+    line,
+    turns.called.map(({ member, isPassing }) => ({ ...member, isPassing })),
+  );
 }
 
-/** N3: calls steps whose turn for a slot it is. @returns how many */
-async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promise<number> {
+function nameOf({ run_id, step_id, item }: StepItemKey): string {
+  return `${run_id} ${step_id} ${item}`;
+}
+
+/** N3: calls steps whose turn for a slot it is. @param letGo by line @returns how many */
+async function callLines(ctx: CallingCtx, letGo: Map<string, LetGo>): Promise<number> {
+  const { db, fleet } = ctx;
   let sum = 0;
   const lines = (await readLines(db)).map((length) => {
     const route = routeOfLine(length.line);
     return { ...length, route, known: fleet.seenBy(route.scope ?? null).of(route.capability) };
   });
+  const names = new Set(lines.map(({ line }) => line));
+  for (const line of letGo.keys()) if (!names.has(line)) letGo.delete(line);
   const rooms = new HostRooms(lines);
   for (const [at, length] of lines.entries()) {
     const known = { ...length.known, instances: rooms.instancesOf(at) };
-    const done = await callLine(db, { ...length, known }, fleet);
+    const own = letGo.get(length.line) ?? new Map<string, number>();
+    letGo.set(length.line, own);
+    const done = await callLine(ctx, { ...length, known }, own);
     if (done > 0) rooms.take(at, done);
     else if (rooms.isShort(at) && (await hasCallable(db, length.line))) rooms.keep(at);
-    sum += done;
+    sum += done + (await callOwners(ctx, length));
   }
   return sum;
 }
@@ -158,16 +186,22 @@ interface KnownLine extends LineLength {
 }
 
 /** @returns how many */
-function callLine(db: Db, length: KnownLine, fleet: ServerCtx['fleet']): Promise<number> {
+function callLine(ctx: CallingCtx, length: KnownLine, letGo: LetGo): Promise<number> {
+  const { db, fleet } = ctx;
   const { line, route, known, waiting, called, has_keys, awaited } = length;
   const { instances } = known;
   // The last instance for the line serves other projects now: its calls find out their position.
   const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
-  const nowMs = fleet.nowMs();
-  if ((has_keys || awaited.length > 0) && !isLeft) return callByWish(db, length, nowMs);
-  const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs });
+  if ((has_keys || awaited.length > 0) && !isLeft) return callByWish(ctx, length, letGo);
+  const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
   const count = Math.min(room, waiting);
   return count > 0 ? callNext(db, line, count) : Promise.resolve(0);
+}
+
+/** Projects that have instances of their own now have lines of their own: their calls here find out. @returns how many */
+function callOwners({ db, fleet }: CallingCtx, { line, route, waiting }: KnownLine): Promise<number> {
+  const owners = (route.scope ?? null) === null && waiting > 0 ? fleet.ownersOf(route.capability) : [];
+  return owners.length > 0 ? callProjects(db, line, owners) : Promise.resolve(0);
 }
 
 /** @returns a function that does the due work and returns its count; it pauses after a tick with a failed delivery */
@@ -176,6 +210,7 @@ export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () =
   let pausedUntil = 0;
   let nextAt = 0;
   let room = 0;
+  const letGo = new Map<string, LetGo>();
   const serveLines = async (): Promise<number> => {
     await fleet.refresh().catch(() => undefined); // the last known state serves
     const nowMs = performance.now();
@@ -183,7 +218,7 @@ export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () =
     room = fleet.roomInLines();
     if (nowMs < nextAt && room <= before) return 0;
     nextAt = nowMs + quietMs;
-    return callLines(ctx);
+    return callLines(ctx, letGo);
   };
   return async () => {
     if (performance.now() < pausedUntil) return 0;

@@ -276,3 +276,27 @@ it.concurrent('N5: what a call refuses is judged as when it is called, not by ho
   const refusals = await db('queued_call').where({ line: name }).select('awaits', 'refuses');
   expect(refusals).toEqual(runs.map(() => ({ awaits: full?.instance_id, refuses: [hosted?.instance_id] })));
 });
+
+it.concurrent('a call does not wait behind one in its process that wants another slot', async () => {
+  const name = 'other-slot';
+  const special = await world.register({ name, max_concurrency: 1, tags: ['special'] });
+  const open: (() => void)[] = [];
+  special.handle = (exec, response) => void open.push(() => echo(exec, response));
+  const [holder, picky] = await runsOf(name, 2, { tags: ['special'] });
+  const held = world.newWorker().execute(holder as never, 'a');
+  await waitFor('the call to arrive', () => open.length === 1);
+  const { answer, open: arrived } = await aFullInstance(name, { tags: [] });
+  const worker = world.newWorker();
+  const waiting = worker.execute(picky as never, 'a');
+  const [run] = await runsOf(name, 1);
+  const ended = worker.execute(run as never, 'a');
+  await answer();
+  const next = waitFor('the next call', () => arrived.length === 1);
+  expect(await Promise.race([waiting.then(() => 'the other'), next.then(() => 'the next call')])).toBe(
+    'the next call',
+  );
+  await answer();
+  expect(await ended).toMatchObject({ kind: 'succeeded' });
+  for (const reply of open.splice(0)) reply();
+  await Promise.all([held, waiting]);
+});

@@ -7,8 +7,17 @@ import type { InstanceSnapshot } from '../routing/types.ts';
 type HostMember = { -readonly [Key in keyof InstanceSnapshot]: InstanceSnapshot[Key] };
 
 /** Hosts of two projects may have one name. */
-export function hostKey(ownerProject: string | undefined, host: string): string {
+function hostKey(ownerProject: string | undefined, host: string): string {
   return `${ownerProject} ${host}`;
+}
+
+/** The key of its host; null: it has none, or the room there is unknown. */
+export function hostOf({
+  host,
+  host_room,
+  owner_project,
+}: Pick<InstanceSnapshot, 'host' | 'host_room' | 'owner_project'>): string | null {
+  return host == null || host_room == null ? null : hostKey(owner_project, host);
 }
 
 export class SharedHost {

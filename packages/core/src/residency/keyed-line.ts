@@ -1,19 +1,22 @@
 /**
  * Whose turn it is in a line whose calls do not take any slot (N5 in call-line.ts), or have keys (residency.ts):
  * - W4: a call is not called for a free slot while waiting for an instance that has its key is sooner than a load there.
+ *   It lets free slots go for as long as that load takes: then others take what it waits for.
  * - W5: a call whose key is resident on a free instance passes those before it of its rank. The first of them is still
  *   called, for a load, once it was passed for the time of 25 loads, divided by the slots of the line.
  */
+import { hostOf } from '../hosts/shared-hosts.ts';
 import {
   ableFor,
   accepts,
   aheadOf,
+  countSlots,
   isShort,
   type LineRoute,
   type LineWish,
   type SlotRefusal,
 } from '../routing/call-line.ts';
-import { freeSlots, lineMs, slotsOf } from '../routing/estimate.ts';
+import { freeSlots, lineMs } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
 import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 
@@ -21,14 +24,23 @@ import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
   readonly rank: number;
   readonly waitedMs: number;
+  /** How long it has let free slots go (W4). */
+  readonly letGoMs: number;
   /** It was called, and is not at work yet. */
   readonly isCalled: boolean;
 }
 
 export interface LineTurn<Member> {
   readonly member: Member;
-  /** Others of its rank before it were not called (W5). */
+  /** The first of its rank, which waits for any slot, was not called (W5). */
   readonly isPassing: boolean;
+}
+
+export interface LineTurns<Member> {
+  /** Those to call now. */
+  readonly called: readonly LineTurn<Member>[];
+  /** Those that let a free slot go (W4). */
+  readonly letting: readonly Member[];
 }
 
 /** W5: loads of calls that were passed take a 26th of the time of instances at most, however long the line is. */
@@ -37,14 +49,63 @@ const mostLoads = 25;
 /** So many calls from the begin of a line are looked at. */
 export const mostMembers = 200;
 
-/** An instance, as it is after the calls of this turn. */
-interface Seat {
-  instance: InstanceSnapshot;
+/** The slots of a host, for all its instances. */
+interface SharedRoom {
   free: number;
+  readonly seats: Seat[];
+}
+
+/** An instance, as it is after the calls of this turn. */
+class Seat {
+  instance: InstanceSnapshot;
   /** Calls that wait for it. */
-  pending: number;
+  pending = 0;
   /** What calls find, by their key. */
-  readonly found: Map<string, Residency>;
+  readonly found = new Map<string, Residency>();
+  readonly #room: SharedRoom;
+  readonly #takes: number;
+
+  constructor(instance: InstanceSnapshot, room: SharedRoom) {
+    this.instance = instance;
+    this.#room = room;
+    this.#takes = instance.takes ?? 1;
+    room.free = Math.max(room.free, (instance.host_room ?? 0) * this.#takes);
+    room.seats.push(this);
+  }
+
+  get free(): number {
+    return freeSlots(this.instance, this.instance.held);
+  }
+
+  /** A call begins there. */
+  take(key: string | null, nowMs: number): void {
+    const { held, busy_since_ms = null, resident, max_resident } = this.instance;
+    this.found.clear();
+    this.instance = {
+      ...this.instance,
+      held: held + 1,
+      busy_since_ms: held === 0 ? nowMs : busy_since_ms,
+      resident: key === null ? resident : serveKey(resident ?? [], key, max_resident ?? 1),
+    };
+    this.#room.free -= this.#takes;
+    for (const seat of this.#room.seats) seat.#share();
+  }
+
+  #share(): void {
+    if (this.instance.host_room == null) return;
+    const room = Math.max(0, Math.floor(this.#room.free / this.#takes));
+    this.instance = { ...this.instance, host_room: room };
+  }
+}
+
+function toSeats(instances: readonly InstanceSnapshot[]): readonly Seat[] {
+  const rooms = new Map<string, SharedRoom>();
+  return instances.map((instance) => {
+    const place = hostOf(instance) ?? instance.instance_id;
+    const room = rooms.get(place) ?? { free: 0, seats: [] };
+    rooms.set(place, room);
+    return new Seat(instance, room);
+  });
 }
 
 class Seats {
@@ -60,10 +121,8 @@ class Seats {
     this.#fleet = fleet;
     this.#able = new Set(able.map(({ instance_id }) => instance_id));
     this.#nowMs = nowMs;
-    this.seats = able.map((instance) => {
-      return { instance, free: freeSlots(instance, instance.held), pending: 0, found: new Map() };
-    });
-    this.slots = able.reduce((sum, instance) => sum + slotsOf(instance), 0);
+    this.seats = toSeats(able);
+    this.slots = countSlots(able);
   }
 
   get hasFree(): boolean {
@@ -81,18 +140,8 @@ class Seats {
 
   /** A call begins there. @returns false: there is no seat */
   take(seat: Seat | undefined, { key }: KeyedMember): boolean {
-    if (seat === undefined) return false;
-    const { instance } = seat;
-    const { held, busy_since_ms = null, resident, max_resident } = instance;
-    seat.free -= 1;
-    seat.found.clear();
-    seat.instance = {
-      ...instance,
-      held: held + 1,
-      busy_since_ms: held === 0 ? this.#nowMs : busy_since_ms,
-      resident: key === null ? resident : serveKey(resident ?? [], key, max_resident ?? 1),
-    };
-    return true;
+    seat?.take(key, this.#nowMs);
+    return seat !== undefined;
   }
 
   /** The longest that a load of its key takes anywhere. */
@@ -134,13 +183,14 @@ class Seats {
     if (key === null) return undefined;
     const free = this.bestFree(member);
     const freeMs = free === undefined ? Number.POSITIVE_INFINITY : ownMs(this.#found(key, free));
-    const full = this.seats.filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
+    const full = this.accepted(member).filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
     const waitMs = (seat: Seat): number => {
       const found = this.#found(key, seat);
       return lineMs(seat.instance, found, seat.pending) + ownMs(found);
     };
     const soonest = least(full, (seat) => [waitMs(seat)]);
-    return soonest !== undefined && waitMs(soonest) < freeMs ? soonest : undefined;
+    if (soonest === undefined || waitMs(soonest) >= freeMs) return undefined;
+    return member.letGoMs < freeMs - ownMs(this.#found(key, soonest)) ? soonest : undefined;
   }
 }
 
@@ -166,21 +216,31 @@ export interface LineNow<Member> {
   readonly sinceTurnMs: (rank: number) => number;
 }
 
-/** @returns those to call now */
 export function callTurns<Member extends KeyedMember>(
   route: LineRoute,
   fleet: KeyedFleet,
   { members, nowMs, sinceTurnMs }: LineNow<Member>,
-): readonly LineTurn<Member>[] {
+): LineTurns<Member> {
   const seats = new Seats(route, fleet, nowMs);
   const called = members.filter(({ isCalled }) => isCalled);
   const ahead = called.filter((member) => !seats.take(seats.warm(member) ?? seats.bestFree(member), member));
   const waiting = members.filter(({ isCalled }) => !isCalled);
   const chosen = new Set<Member>();
-  callWarm(seats, waiting, { chosen, sinceTurnMs });
-  callInOrder(seats, waiting, chosen);
+  const passing = callWarm(seats, waiting, { chosen, sinceTurnMs });
+  const letting = callInOrder(seats, waiting, chosen);
   callAhead(seats, waiting, { chosen, ahead: ahead.length });
-  return toTurns(waiting, chosen);
+  const isPassed = passing.first !== undefined && !chosen.has(passing.first);
+  const turns = waiting.filter((member) => chosen.has(member));
+  return {
+    called: turns.map((member) => ({ member, isPassing: isPassed && passing.others.has(member) })),
+    letting,
+  };
+}
+
+interface Passing<Member> {
+  /** It waits for any slot, and is passed. */
+  readonly first: Member | undefined;
+  readonly others: ReadonlySet<Member>;
 }
 
 /** W5 */
@@ -188,46 +248,56 @@ function callWarm<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
   { chosen, sinceTurnMs }: { readonly chosen: Set<Member> } & Pick<LineNow<Member>, 'sinceTurnMs'>,
-): void {
+): Passing<Member> {
   let first: Member | undefined;
+  const others = new Set<Member>();
   let hasCalledFirst = false;
   for (const member of waiting) {
     const sinceMs = hasCalledFirst ? 0 : sinceTurnMs(member.rank);
-    if (!seats.hasFree || (first !== undefined && member.rank !== first.rank)) return;
-    if (seats.take(seats.warm(member), member)) chosen.add(member);
-    else if (
-      first === undefined &&
-      isDue(seats, member, sinceMs) &&
-      seats.take(seats.bestFree(member), member)
-    ) {
+    if (!seats.hasFree || (first !== undefined && member.rank !== first.rank)) break;
+    if (seats.take(seats.warm(member), member)) {
       chosen.add(member);
-      hasCalledFirst = true;
-    } else if (seats.bestFree(member) !== undefined) first ??= member;
+      if (first !== undefined) others.add(member);
+    } else if (first === undefined && takesAny(seats, member)) {
+      if (isDue(seats, member, sinceMs) && seats.take(seats.bestFree(member), member)) {
+        chosen.add(member);
+        hasCalledFirst = true;
+      } else first = member;
+    }
   }
+  return { first, others };
 }
 
-/** It was passed long enough, and does not rather wait (W4). */
-function isDue(seats: Seats, member: KeyedMember, sinceTurnMs: number): boolean {
-  const { key, waitedMs } = member;
-  const passedMs = Math.min(waitedMs, sinceTurnMs);
-  return (
-    passedMs >= (mostLoads * seats.loadMs(key)) / seats.slots && seats.worthWaiting(member) === undefined
-  );
+/** A slot that it accepts is free, and it does not rather wait (W4). */
+function takesAny(seats: Seats, member: KeyedMember): boolean {
+  return seats.bestFree(member) !== undefined && seats.worthWaiting(member) === undefined;
 }
 
-/** The free seats that are left go to those who are first, except to those who rather wait (W4). */
+/** It was passed long enough. */
+function isDue(seats: Seats, { key, waitedMs }: KeyedMember, sinceTurnMs: number): boolean {
+  return Math.min(waitedMs, sinceTurnMs) >= (mostLoads * seats.loadMs(key)) / seats.slots;
+}
+
+/** The free seats that are left go to those who are first, except to those who rather wait (W4). @returns these */
 function callInOrder<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
   chosen: Set<Member>,
-): void {
+): readonly Member[] {
+  const letting: Member[] = [];
   for (const member of waiting) {
-    if (!seats.hasFree) return;
+    if (!seats.hasFree) break;
     if (chosen.has(member)) continue;
     const awaited = seats.worthWaiting(member);
-    if (awaited !== undefined) awaited.pending += 1;
-    else if (seats.take(seats.bestFree(member), member)) chosen.add(member);
+    const free = seats.bestFree(member);
+    if (awaited === undefined) {
+      if (seats.take(free, member)) chosen.add(member);
+    } else {
+      awaited.pending += 1;
+      if (free !== undefined) letting.push(member);
+    }
   }
+  return letting;
 }
 
 /**
@@ -249,16 +319,4 @@ function callAhead<Member extends KeyedMember>(
     chosen.add(member);
     more -= 1;
   }
-}
-
-function toTurns<Member extends KeyedMember>(
-  waiting: readonly Member[],
-  chosen: ReadonlySet<Member>,
-): readonly LineTurn<Member>[] {
-  const passed = new Set<number>();
-  return waiting.flatMap((member) => {
-    if (chosen.has(member)) return [{ member, isPassing: passed.has(member.rank) }];
-    passed.add(member.rank);
-    return [];
-  });
 }

@@ -13,7 +13,8 @@
 
 import { uncountedDelay } from '../call/retry.ts';
 import type { Priority } from '../contracts/primitives.ts';
-import { freeSlots } from './estimate.ts';
+import { hostOf } from '../hosts/shared-hosts.ts';
+import { freeSlots, slotsOf } from './estimate.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from './types.ts';
 
@@ -82,13 +83,44 @@ export function isShort(instance: InstanceSnapshot): boolean {
   return heldMs !== null && heldMs <= shortMs;
 }
 
+/** Adds up what instances have, where those of one host have no more together than one of them may have of it. */
+function sumOf(
+  instances: readonly InstanceSnapshot[],
+  own: (instance: InstanceSnapshot) => number,
+  ofHost: (instance: InstanceSnapshot) => number,
+): number {
+  const hosts = new Map<string, { readonly own: number; readonly most: number }>();
+  let sum = 0;
+  for (const instance of instances) {
+    const host = hostOf(instance);
+    if (host === null) sum += own(instance);
+    else {
+      const { own: before, most } = hosts.get(host) ?? { own: 0, most: 0 };
+      hosts.set(host, { own: before + own(instance), most: Math.max(most, ofHost(instance)) });
+    }
+  }
+  for (const { own: all, most } of hosts.values()) sum += Math.min(all, most);
+  return sum;
+}
+
+/** Calls that end on a slot before a called one arrives. */
+function endsAhead(instance: InstanceSnapshot): number {
+  const heldMs = heldMsOf(instance);
+  return heldMs === null || heldMs <= 0 ? 0 : Math.min(mostAhead, handoverMs / heldMs);
+}
+
 /** Calls that can be called before a slot is free for them. */
 export function aheadOf(instances: readonly InstanceSnapshot[]): number {
-  return instances.reduce((sum, instance) => {
-    const heldMs = heldMsOf(instance);
-    if (heldMs === null || heldMs <= 0) return sum;
-    return sum + instance.max_concurrency * Math.min(mostAhead, handoverMs / heldMs);
-  }, 0);
+  return sumOf(
+    instances,
+    (instance) => slotsOf(instance) * endsAhead(instance),
+    (instance) => (instance.host_calls ?? 0) * endsAhead(instance),
+  );
+}
+
+/** Free or not. */
+export function countSlots(instances: readonly InstanceSnapshot[]): number {
+  return sumOf(instances, slotsOf, ({ host_calls }) => host_calls ?? 0);
 }
 
 /** The instances that calls of a route may take now. */
@@ -106,7 +138,11 @@ export function ableFor(
 }
 
 export function countFree(instances: readonly InstanceSnapshot[]): number {
-  return instances.reduce((sum, instance) => sum + freeSlots(instance, instance.held), 0);
+  return sumOf(
+    instances,
+    (instance) => freeSlots(instance, instance.held),
+    ({ host_room }) => host_room ?? 0,
+  );
 }
 
 /** How many calls of a route can be called: for free slots, and for those that are free before a called one arrives. */
@@ -139,19 +175,19 @@ export const anySlot: SlotRefusal = { awaits: null, refuses: null };
 const mostRefused = 50;
 
 /** N5: an instance that has recovered has another name, so that what was refused in a doubtful state is asked again. */
-function refusedAs({ instance_id, state, breaker_until_ms }: InstanceSnapshot): string {
+export function refusedAs({ instance_id, state, breaker_until_ms }: InstanceSnapshot): string {
   const isDoubtful = state !== 'up' || breaker_until_ms !== null;
   return isDoubtful ? `${instance_id}?` : instance_id;
 }
 
-/** Names of the instances that have free slots. */
-export function namesWithRoom(instances: readonly InstanceSnapshot[]): readonly string[] {
-  return instances.flatMap((one) => (freeSlots(one, one.held) > 0 ? [refusedAs(one)] : []));
+export function hasRoom(instance: InstanceSnapshot): boolean {
+  return freeSlots(instance, instance.held) > 0;
 }
 
 /** N5. @param awaited the full instance that is the best for a call @param able those that calls of its line may take */
 export function refusalOf(awaited: InstanceSnapshot, able: readonly InstanceSnapshot[]): SlotRefusal {
-  const refuses = namesWithRoom(able.filter(({ instance_id }) => instance_id !== awaited.instance_id));
+  const others = able.filter((one) => one.instance_id !== awaited.instance_id && hasRoom(one));
+  const refuses = others.map(refusedAs);
   if (refuses.length === 0) return anySlot;
   return { awaits: awaited.instance_id, refuses: refuses.length > mostRefused ? null : refuses };
 }

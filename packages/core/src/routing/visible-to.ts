@@ -56,6 +56,11 @@ export class NamedFleet<Instance, Fleet> {
     return project !== null && this.#ofSome.has(project);
   }
 
+  /** The projects for which that holds. */
+  owners(): readonly string[] {
+    return [...this.#ofSome.keys()];
+  }
+
   /** The instances that serve the project: first those that do not serve all. Null: those that serve all. */
   of(project: string | null): Fleet {
     const some = project === null ? undefined : this.#ofSome.get(project);

@@ -73,6 +73,42 @@ describe('the lines of a round', () => {
       [2, 2],
     ],
     [
+      'call for the slots of a host once, where it has several instances of a line',
+      [
+        aLine(
+          'a',
+          ['x', 'y', 'z'].map((id) => onHost(id, { host_calls: 1, host_room: 1 })),
+        ),
+      ],
+      [1],
+    ],
+    [
+      'call in advance for the slots of a host once, too',
+      [
+        aLine(
+          'a',
+          ['x', 'y', 'z'].map((id) => onHost(id, { host_room: 0, duration_ms: 500 })),
+        ),
+      ],
+      [2],
+    ],
+    [
+      'call what an instance without a host has together',
+      [
+        aLine('a', [anInstance('x', { duration_ms: null })]),
+        aLine('b', [anInstance('x', { duration_ms: null })]),
+      ],
+      [1, 0],
+    ],
+    [
+      'leave the slot of an instance to a call that was called for it',
+      [
+        aLine('a', [anInstance('x', { duration_ms: null })]),
+        aLine('b', [anInstance('x', { duration_ms: null }), anInstance('y', { duration_ms: null })], 1),
+      ],
+      [0, 1],
+    ],
+    [
       'take no room of a host of the same name of another project',
       [aLine('a', [onHost('a')]), aLine('b', [onHost('b', { owner_project: 'q' })])],
       [2, 2],
@@ -128,7 +164,7 @@ describe('the lines of a round', () => {
     const rooms = new HostRooms([aLine('a', [onHost('a', four)]), aLine('b', [onHost('b', four)])]);
     rooms.take(0, 1);
     rooms.take(0, 1);
-    expect(rooms.instancesOf(1).map(({ held, duration_ms }) => [held, duration_ms])).toEqual([[2, null]]);
+    expect(rooms.instancesOf(1).map((one) => [one.host_room, one.duration_ms])).toEqual([[2, null]]);
   });
 
   test('leave instances without hosts as they are', () => {

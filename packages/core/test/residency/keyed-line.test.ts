@@ -23,7 +23,8 @@ interface Named extends KeyedMember {
 }
 
 function aCall(name: string, key: string | null, member: Partial<KeyedMember> = {}): Named {
-  return { name, key, awaits: null, refuses: null, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
+  const usual = { awaits: null, refuses: null, rank: 2, waitedMs: 1_000, letGoMs: 0, isCalled: false };
+  return { name, key, ...usual, ...member };
 }
 
 const loadMs = 22_000;
@@ -40,9 +41,8 @@ function turns(
   { of = route, sinceTurnMs = Number.POSITIVE_INFINITY }: Asked = {},
 ) {
   const fleet = { instances, priorMs: 10_000, loads };
-  return callTurns(of, fleet, { members, nowMs: now, sinceTurnMs: () => sinceTurnMs }).map(
-    ({ member: { name }, isPassing }) => (isPassing ? `${name} passes` : name),
-  );
+  const { called } = callTurns(of, fleet, { members, nowMs: now, sinceTurnMs: () => sinceTurnMs });
+  return called.map(({ member: { name }, isPassing }) => (isPassing ? `${name} passes` : name));
 }
 
 const busy = { held: 1, busy_since_ms: now - 13_000 };
@@ -96,11 +96,8 @@ function serveAll(keys: readonly string[]): string[] {
   const served: string[] = [];
   while (waiting.length > 0) {
     const fleet: KeyedFleet = { instances: [aBox('a', loaded)], priorMs: 10_000, loads };
-    const [turn, ...others] = callTurns(route, fleet, {
-      members: waiting,
-      nowMs: now,
-      sinceTurnMs: () => sinceTurnMs,
-    });
+    const asked = { members: waiting, nowMs: now, sinceTurnMs: () => sinceTurnMs };
+    const [turn, ...others] = callTurns(route, fleet, asked).called;
     if (turn === undefined || others.length > 0) throw new Error('a free instance takes one call');
     const { member, isPassing } = turn;
     sinceTurnMs = (isPassing ? sinceTurnMs : 0) + 23_000 + (member.key === loaded ? 0 : loadMs);
@@ -139,13 +136,11 @@ describe('W4: a call', () => {
   it('is not called for a free slot while its key is free sooner', () => {
     const boxes = [aBox('a', 'x', busy), aBox('b', 'y')];
     expect(turns(boxes, [aCall('1', 'x')])).toEqual([]);
-    expect(turns(boxes, [aCall('1', 'x'), aCall('2', 'z')])).toEqual(['2 passes']);
+    expect(turns(boxes, [aCall('1', 'x'), aCall('2', 'z')])).toEqual(['2']);
   });
 
   it('is called for a load when others wait for its key before it', () => {
-    expect(turns([aBox('a', 'x', busy), aBox('b', 'y')], [aCall('1', 'x'), aCall('2', 'x')])).toEqual([
-      '2 passes',
-    ]);
+    expect(turns([aBox('a', 'x', busy), aBox('b', 'y')], [aCall('1', 'x'), aCall('2', 'x')])).toEqual(['2']);
   });
 
   it('is called for a load when the one with its key takes far longer than expected', () => {
@@ -167,7 +162,7 @@ describe('N5: a call that rather waits for an instance', () => {
     aCall(name, null, { awaits: 'free', refuses });
 
   it('is not called for one that it refused, which is for those behind it', () => {
-    expect(turns([free, paid], [waits('1'), waits('2'), aCall('3', null)])).toEqual(['3 passes']);
+    expect(turns([free, paid], [waits('1'), waits('2'), aCall('3', null)])).toEqual(['3']);
   });
 
   it('is called for that one and for others that it did not refuse, as far as they are listed', () => {
@@ -277,7 +272,86 @@ describe('W4: the wait that a load is compared with', () => {
   it('grows with each call that waits before it', () => {
     const four = aBox('four', 'x', { ...busy, held: 4, max_concurrency: 4 });
     const members = ['1', '2', '3', '4'].map((name) => aCall(name, 'x'));
-    expect(turns([four, cold], members)).toEqual(['4 passes']);
+    expect(turns([four, cold], members)).toEqual(['4']);
+  });
+});
+
+describe('W4: a call that lets free slots go', () => {
+  const cold = aBox('cold', 'z');
+  const full = aBox('full', 'x', { held: 1, busy_since_ms: now - 22_999 });
+
+  it('is listed, and one that no free slot was for is not', () => {
+    const asked = { nowMs: now, sinceTurnMs: () => 0, members: [aCall('1', 'x')] };
+    const lettingOf = (instances: readonly InstanceSnapshot[]) =>
+      callTurns(route, { instances, priorMs: 10_000, loads }, asked).letting.map(({ name }) => name);
+    expect(lettingOf([full, cold])).toEqual(['1']);
+    expect(lettingOf([full])).toEqual([]);
+    expect(lettingOf([cold])).toEqual([]);
+  });
+
+  it('takes one once it has let them go for the time of a load, however soon its key seems to be free', () => {
+    expect(turns([full, cold], [aCall('1', 'x', { letGoMs: loadMs - 1 })])).toEqual([]);
+    expect(turns([full, cold], [aCall('1', 'x', { letGoMs: loadMs })])).toEqual(['1']);
+  });
+
+  it('is not beside an idle one for ever, where other calls take each slot that it waits for', () => {
+    let letGoMs = 0;
+    let looks = 0;
+    for (; looks < 1_000; looks++) {
+      const young = { ...full, busy_since_ms: now - ((looks * 250) % 23_000) };
+      if (turns([young, cold], [aCall('1', 'x', { letGoMs })]).length > 0) break;
+      letGoMs += 250;
+    }
+    expect(looks * 250).toBeLessThanOrEqual(loadMs);
+  });
+
+  it('waits for none that it does not accept', () => {
+    const awaited = aBox('awaited', 'z', busy);
+    const warm = aBox('warm', 'x', busy);
+    const picky = aCall('1', 'x', { awaits: 'awaited', refuses: ['warm'] });
+    expect(turns([awaited, warm, cold], [picky])).toEqual(['1']);
+    expect(turns([awaited, { ...warm, held: 0 }, cold], [picky, aCall('2', 'x')])).toEqual(['1', '2']);
+  });
+
+  it('does not keep those behind it from their loads (W5)', () => {
+    const boxes = [full, aBox('free', 'y')];
+    const late = { waitedMs: 90 * loadMs };
+    expect(turns(boxes, [aCall('1', 'x'), aCall('2', 'z', late), aCall('3', 'y')])).toEqual(['2']);
+  });
+});
+
+describe('several instances of a host', () => {
+  const box = { host: 'gpu-1', owner_project: 'p', takes: 1, host_calls: 1, host_room: 1 };
+  const three = (more: Partial<InstanceSnapshot> = {}) =>
+    ['x', 'y', 'z'].map((key) => aBox(key, key, { ...box, ...more }));
+  const members = ['y', 'x', 'v'].map((key, at) => aCall(String(at), key));
+
+  it('have no more slots together than the host, for what is loaded there first', () => {
+    expect(turns(three(), members)).toEqual(['0']);
+    expect(turns(three(), members.toReversed())).toEqual(['1 passes']);
+    expect(turns(three({ host_calls: 2, host_room: 2 }), members)).toEqual(['0', '1']);
+    expect(turns(three({ takes: 2, host_calls: 2, host_room: 2 }), members)).toEqual(['0', '1']);
+  });
+
+  it('are full together, so a call does not count on the others', () => {
+    const called = aCall('called', 'x', { isCalled: true });
+    expect(turns([...three(), aBox('cold', 'w')], [called, aCall('1', 'y')])).toEqual(['1']);
+  });
+
+  it('count as the slots of the host where the first of a line is due', () => {
+    const late = [aCall('1', 'v', { waitedMs: 90 * loadMs }), aCall('2', 'x')];
+    expect(turns(three(), late, { sinceTurnMs: 25 * loadMs })).toEqual(['1']);
+    expect(turns(three(), late, { sinceTurnMs: 25 * loadMs - 1 })).toEqual(['2 passes']);
+  });
+
+  it('are ahead of a release as the slots of the host are', () => {
+    const quick = { duration_ms: 500, held: 1, host_room: 0, busy_since_ms: now };
+    expect(
+      turns(
+        three(quick),
+        ['1', '2', '3', '4'].map((name) => aCall(name, 'x')),
+      ),
+    ).toEqual(['1']);
   });
 });
 
@@ -288,7 +362,7 @@ describe('W5: the order of the line', () => {
     expect(turns([aBox('a', 'x')], [aCall('1', null, young), aCall('2', 'x')])).toEqual(['1']);
     const fleet = { instances: [aBox('a', 'x')], priorMs: 10_000 };
     const members = [aCall('1', 'y', young), aCall('2', 'x')];
-    const called = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => 0 });
+    const { called } = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => 0 });
     expect(called.map(({ member }) => member.name)).toEqual(['1']);
   });
 
@@ -296,7 +370,7 @@ describe('W5: the order of the line', () => {
     const free = aBox('free', 'z', busy);
     const picky = aCall('1', null, { awaits: 'free', refuses: ['paid'] });
     const members = [picky, aCall('2', 'y', { waitedMs: 90 * loadMs }), aCall('3', 'x')];
-    expect(turns([free, aBox('paid', 'x')], members)).toEqual(['2 passes']);
+    expect(turns([free, aBox('paid', 'x')], members)).toEqual(['2']);
   });
 
   it('gives each call one slot', () => {
@@ -308,7 +382,7 @@ it('W5: calls of a better rank that are called in order do not put off the first
   const fleet = { instances: [aBox('a', 'x')], priorMs: 10_000, loads };
   const members = [aCall('1', 'y', { waitedMs: 90 * loadMs }), aCall('2', 'x')];
   const sinceTurnMs = (rank: number): number => (rank === 1 ? 0 : 25 * loadMs);
-  const [turn] = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs });
+  const [turn] = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs }).called;
   expect([turn?.member.name, turn?.isPassing]).toEqual(['1', false]);
 });
 
@@ -366,7 +440,7 @@ it('no more are called than slots are free, none twice, and none is left while a
           .toSorted((a, b) => a.rank - b.rank)
           .map((member, at) => aCall(String(at), member.key, member));
         const fleet = { instances, priorMs: 10_000, loads };
-        const called = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => sinceTurnMs });
+        const { called } = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => sinceTurnMs });
         const free = instances.reduce(
           (sum, { held, max_concurrency }) => sum + Math.max(0, max_concurrency - held),
           0,

@@ -6,9 +6,9 @@ import {
   countCallable,
   isShort,
   lineOf,
-  namesWithRoom,
   nextPlace,
   refusalOf,
+  refusedAs,
   routeOfLine,
   standAsideMs,
 } from '../../src/routing/call-line.ts';
@@ -64,7 +64,7 @@ describe('N5: what a call refuses', () => {
 
   it('names a doubtful instance otherwise than a healthy one', () => {
     const doubtful = [anInstance('a', { state: 'suspect' }), anInstance('b', { breaker_until_ms: now })];
-    expect(namesWithRoom([...doubtful, anInstance('c'), free])).toEqual(['a?', 'b?', 'c']);
+    expect([...doubtful, anInstance('c')].map(refusedAs)).toEqual(['a?', 'b?', 'c']);
   });
 
   it.each([
