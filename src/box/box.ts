@@ -63,11 +63,18 @@ async function choosePort({ ports }: Running, planned: PlannedInstance, host: st
   return port;
 }
 
-/** @throws Error when the router could not reach the instances */
-export function readBoxSettings(environment: NodeJS.ProcessEnv, { listen }: FleetPlan): Settings {
+/** @throws Error when no instance can listen at the host, or when the router could not reach the instances */
+export async function readBoxSettings(
+  environment: NodeJS.ProcessEnv,
+  { listen }: FleetPlan,
+): Promise<Settings> {
   const { host, advertise } = listen;
   const merged = { ...environment, PORT: undefined, HOST: host ?? environment.HOST };
-  return readSettings({ ...merged, ADVERTISE_URL: advertise ?? environment.ADVERTISE_URL });
+  const settings = readSettings({ ...merged, ADVERTISE_URL: advertise ?? environment.ADVERTISE_URL });
+  await findPort(settings.HOST, 0).catch((error: Error) => {
+    throw new Error(`${host === undefined ? 'HOST' : 'listen.host'}: ${error.message}`, { cause: error });
+  });
+  return settings;
 }
 
 function endpointOf(
@@ -106,7 +113,7 @@ async function keep(running: Running, planned: PlannedInstance, settings: Settin
 
 async function change(running: Running, plan: FleetPlan): Promise<void> {
   const { kept, options } = running;
-  const settings = readBoxSettings(options.environment, plan);
+  const settings = await readBoxSettings(options.environment, plan);
   const wanted = new Map(plan.instances.map((one) => [one.name, one]));
   const isKept = ({ planned }: KeptInstance): boolean =>
     JSON.stringify(planned) === JSON.stringify(wanted.get(planned.name));

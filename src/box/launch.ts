@@ -5,7 +5,6 @@ import { keptVariables, type ProgramFacts, readSpec } from '@capstan/capability/
 import type { Registrable } from '@capstan/capability/lifecycle/registration';
 import { findHealthFault, findPort } from '@capstan/capability/lifecycle/start-instance';
 import { localAddress } from '@capstan/capability/settings';
-import { describeTakenPort } from '@capstan/core/errors/taken-port';
 import { findProgram } from '../dev/programs.ts';
 import type { InstanceRun, LaunchPlace } from './kept-instance.ts';
 import { type ProcessRun, startProcess } from './process-run.ts';
@@ -25,13 +24,6 @@ async function awaitHealth(local: string, { ended }: ProcessRun): Promise<void> 
   }
 }
 
-/** @throws Error that names the process which holds the port */
-async function requirePort({ host, port }: LaunchPlace): Promise<void> {
-  await findPort(host, port).catch((error: Error) => {
-    throw new Error(/taken/.test(error.message) ? describeTakenPort(port) : error.message, { cause: error });
-  });
-}
-
 const plain: ProgramFacts = { tags: [], max_concurrency: 1, settle: 'computed' };
 
 type Command = readonly [string, ...string[]];
@@ -47,8 +39,8 @@ async function launchProgram(
     facts,
   }: { readonly command: Command; readonly folder: string; readonly facts: ProgramFacts },
 ): Promise<InstanceRun> {
-  await requirePort(place);
   const { planned, watchdog, log, host, port } = place;
+  await findPort(host, port);
   // Python keeps what it prints until its buffer is full, unless it writes to a terminal.
   const environment = { PYTHONUNBUFFERED: '1', ...place.environment };
   const onLine = (line: string): void => void (servingOnly.test(line) || log(line));
@@ -64,8 +56,8 @@ async function launchProgram(
 }
 
 async function launchModule(place: LaunchPlace, folder: string): Promise<InstanceRun> {
-  await requirePort(place);
-  const { planned, watchdog, log, cacheDir } = place;
+  const { planned, watchdog, log, host, port, cacheDir } = place;
+  await findPort(host, port);
   const { command, args } = findProgram('cli/main');
   const words = ['capability', 'start', folder, '--cache-dir', cacheDir];
   let report: (facts: Registrable) => void = () => undefined;

@@ -162,6 +162,10 @@ it.each([
     'capabilities:\n  a-1: {program: x}\n  a: {program: y, count: 1}\n',
     '3:6 value_invalid: a-1 is taken by a-1',
   ],
+  [
+    `listen: {host: 999.1.1.1}\n${entry('module: shout')}`,
+    '1:16 value_invalid: is "999.1.1.1"; an IP address or the name of a host is allowed',
+  ],
   [entry('wrap: {kind: command, nme: b}'), '2:29 key_unknown: unknown key "nme"'],
 ])('names the fault of %j', async (text, expected) => {
   expect((await faultsOf(text)).join('\n')).toContain(`fleet.yaml ${expected}`);

@@ -218,10 +218,17 @@ describe('bind', () => {
       /8100 to 8200/,
     );
     await expect(bindServer(createServer(), { host: '127.0.0.1', port: taken })).rejects.toThrow(
-      `port ${taken}`,
+      `port ${taken} is in use by process ${process.pid} (`,
     );
     first.close();
     second.close();
+  });
+
+  it.each([
+    ['999.1.1.1', /^the name 999\.1\.1\.1 has no address \(E\w+\)$/],
+    ['192.0.2.7', /^192\.0\.2\.7 is no address of this machine \(EADDRNOTAVAIL\)$/],
+  ])('reports why nothing can listen at %s', async (host, expected) => {
+    await expect(bindServer(createServer(), { host, port: undefined })).rejects.toThrow(expected);
   });
 });
 

@@ -93,7 +93,10 @@ async function runDev(options: DevGiven, shell: Shell): Promise<void> {
       signal,
     });
     console.log(options.json ? JSON.stringify(stack.info) : describeStack(stack, await signedIn(stack)));
-    fleet = await start?.(stack, options.json);
+    fleet = await start?.(stack, options.json).catch(async (error) => {
+      await stack.stop();
+      throw error;
+    });
     await untilAborted(signal);
     printer.report({ part: 'capstan', status: 'note', detail: 'stopping', elapsedMs: 0 });
     await fleet?.stop();

@@ -11,6 +11,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { describeTakenPort } from '@capstan/core/errors/taken-port';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { Capability } from '../define-capability.ts';
 import {
@@ -51,7 +52,19 @@ function shuffledPorts(): number[] {
     .map(({ port }) => port);
 }
 
-/** @throws Error when the given port, or every port of the range, is in use */
+/** Why nothing can listen there. */
+function describeBindFault(error: unknown, host: string, port: number): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return describeTakenPort(port);
+  if (code === 'EACCES') return `this user may not open port ${port} of ${host} (EACCES)`;
+  if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine (${code})`;
+  return code === 'ENOTFOUND' || code === 'EAI_AGAIN' ? `the name ${host} has no address (${code})` : message;
+}
+
+/**
+ * @throws Error when the host is no address of this machine, and when the given port, or every port of the range, is in
+ * use: of a given port with the process that holds it
+ */
 export async function bindServer(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number | undefined },
@@ -61,11 +74,11 @@ export async function bindServer(
     try {
       return await listen(server, host, candidate);
     } catch (error) {
-      if (!isTaken(error)) throw error;
+      if (port !== undefined || !isTaken(error))
+        throw new Error(describeBindFault(error, host, candidate), { cause: error });
     }
   }
-  const tried = port === undefined ? `every port from ${firstPort} to ${lastPort}` : `port ${port}`;
-  throw new Error(`${tried} of ${host} is taken`);
+  throw new Error(`every port from ${firstPort} to ${lastPort} of ${host} is taken`);
 }
 
 /** A port that is free now; a program binds it a moment later. */

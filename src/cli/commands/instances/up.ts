@@ -102,6 +102,7 @@ export interface StartedFleet extends Pick<Box, 'over' | 'stop' | 'kill'> {
   readonly watch: () => () => Promise<void>;
 }
 
+/** @throws Error when an instance cannot be kept; nothing of the fleet runs then */
 export async function startFleet(run: FleetRun, print: Printer): Promise<StartedFleet> {
   const { plan, environment, cacheDir, stateDir, json } = run;
   const names = plan.instances.map(({ name }) => name);
@@ -133,7 +134,12 @@ export async function startFleet(run: FleetRun, print: Printer): Promise<Started
       return close();
     };
   };
-  await box.change(plan);
+  try {
+    await box.change(plan);
+  } catch (thrown) {
+    await box.stop();
+    throw thrown;
+  }
   return { over: box.over, stop: box.stop, kill: box.kill, reload: () => void reload(), watch };
 }
 
@@ -162,9 +168,9 @@ async function findEnvironment(
 }
 
 /** @throws UsageError when the settings are invalid */
-function requireSettings(environment: NodeJS.ProcessEnv, plan: FleetPlan): void {
+async function requireSettings(environment: NodeJS.ProcessEnv, plan: FleetPlan): Promise<void> {
   try {
-    readBoxSettings(environment, plan);
+    await readBoxSettings(environment, plan);
   } catch (thrown) {
     throw new UsageError(thrown instanceof Error ? thrown.message : String(thrown));
   }
@@ -176,7 +182,7 @@ async function runUp(given: UpGiven, shell: Shell): Promise<void> {
   const environment = await findEnvironment(given, shell);
   const plan = readFleet({ file, only }, { environment, checks: false }, print);
   if (plan === null) return shell.exitWith(exitCodes.failed);
-  requireSettings(environment, plan);
+  await requireSettings(environment, plan);
   let fleet: StartedFleet | undefined;
   // A terminal that is closed sends SIGHUP too.
   const onHangup = { onHangup: () => fleet?.reload() };
