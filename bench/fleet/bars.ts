@@ -1,6 +1,7 @@
 /** What placing by what is loaded has to show, beside a choice that knows nothing of it. */
 import type { FreeFirst } from './free-first.ts';
 import type { Live } from './live.ts';
+import type { ShortWork } from './short-work.ts';
 import { type Played, percentile } from './simulate.ts';
 
 function p95({ waits }: Played): number {
@@ -63,5 +64,14 @@ export function findMissedFree({ busy, paid, withoutResult }: FreeFirst): string
     ...(busy < 0.9 ? ['the free slot is busy for nine tenths of the time'] : []),
     ...(paid > 0 ? ['no call of a batch costs while it may wait'] : []),
     ...(withoutResult > 0 ? ['no call is called without a result'] : []),
+  ];
+}
+
+/** @param rows blind, then by what is loaded */
+export function findMissedShort([blind, resident]: readonly ShortWork[]): string[] {
+  if (blind === undefined || resident === undefined) return [];
+  return [
+    ...(resident.loads > blind.loads / 3 ? ['short work: a third of the loads'] : []),
+    ...(resident.tookS > blind.tookS / 2 ? ['short work: half of the time'] : []),
   ];
 }

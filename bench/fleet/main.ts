@@ -1,11 +1,11 @@
 /**
  * Placing by what is loaded beside a choice that knows nothing of it: `npm run bench -- fleet [--traffic FILE --loads FILE]
- * [--seeds N] [--speed N] [--only simulated,live,free] [--sizes 32,16,4]`. Requests for image models arrive at random in the order
- * of a trace, on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each; and 1,000 arrive at once on 4. In
+ * [--seeds N] [--speed N] [--only simulated,live,free,short] [--sizes 32,16,4]`. Requests for image models arrive at random in
+ * the order of a trace, on 32 instances at a load of 0.7 and on 16 at 0.5, which hold one model each; and 1,000 arrive at once on 4. In
  * virtual time the whole trace passes the choice and the lines of the router. Then its first hours, sped up, are runs of a
  * real server and worker on boxes that load; both choices play at the same time. Without files, requests are drawn from
- * distributions that were fitted to a public trace. Last, a batch on one free slot beside an instance that costs. Exit code
- * 1 when a bar is missed.
+ * distributions that were fitted to a public trace. Last, a batch on one free slot beside an instance that costs, and short
+ * calls with long loads. Exit code 1 when a bar is missed.
  */
 import { parseArgs } from 'node:util';
 import { describeWorker } from '../../src/dev/service-processes.ts';
@@ -13,10 +13,11 @@ import { startCapstan } from '../router/stack.ts';
 import type { CapstanServer } from '../router/systems.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
-import { describeLoad, findMissedBars, findMissedFree } from './bars.ts';
+import { describeLoad, findMissedBars, findMissedFree, findMissedShort } from './bars.ts';
 import { type FreeFirst, playFreeFirst } from './free-first.ts';
 import { type Live, type LiveSetting, playLive } from './live.ts';
-import { type Played, percentile, type Reports, type Setting, simulate } from './simulate.ts';
+import { playShortWork, type ShortWork } from './short-work.ts';
+import { findWorstModel, type Played, percentile, type Reports, type Setting, simulate } from './simulate.ts';
 import { createTrace, type Trace } from './trace.ts';
 
 const { values: options } = parseArgs({
@@ -25,7 +26,7 @@ const { values: options } = parseArgs({
     loads: { type: 'string' },
     seeds: { type: 'string', default: '5' },
     speed: { type: 'string', default: '8' },
-    only: { type: 'string', default: 'simulated,live,free' },
+    only: { type: 'string', default: 'simulated,live,free,short' },
     sizes: { type: 'string', default: '32,16,4' },
   },
 });
@@ -82,16 +83,18 @@ function describeFree({ busy, paid, withoutResult }: FreeFirst): string {
 }
 
 /** Several seeds together. */
-function merge(rows: readonly Played[]): Played {
+function merge(rows: readonly Played[], requests: Trace['requests']): Played {
   const [first] = rows as readonly [Played];
   const mean = (value: (row: Played) => number): number =>
     rows.reduce((sum, row) => sum + value(row), 0) / rows.length;
+  const waits = rows.flatMap((row) => row.waits);
+  const modelOf = (at: number): string => requests[at % requests.length]?.model ?? '';
   return {
     setting: first.setting,
-    waits: rows.flatMap(({ waits }) => waits),
+    waits,
     cold: mean(({ cold }) => cold),
     busyS: mean(({ busyS }) => busyS),
-    worstModelS: mean(({ worstModelS }) => worstModelS),
+    worstModelS: findWorstModel(waits, modelOf, rows.length),
   };
 }
 
@@ -100,7 +103,8 @@ function playSimulated({ requests, loads }: Trace): Played[] {
     choices.map((choice) => {
       const seeds = Array.from({ length: Number(options.seeds) }, (_, at) => at + 1);
       const part = { requests: requests.slice(0, count), loads };
-      const row = merge(seeds.map((seed) => simulate(part, { instances, load, ...choice, seed })));
+      const rows = seeds.map((seed) => simulate(part, { instances, load, ...choice, seed }));
+      const row = merge(rows, part.requests);
       say(show('simulated', row));
       return row;
     }),
@@ -142,13 +146,31 @@ async function playAll(server: CapstanServer, { requests, loads }: Trace): Promi
   return [...rows, await play(few, '2 capabilities a host', { ...hosts, capabilities: 2 })];
 }
 
-async function playReal(place: Place, trace: Trace): Promise<{ live: Live[]; free: FreeFirst | null }> {
+interface Real {
+  readonly live: readonly Live[];
+  readonly free: FreeFirst | null;
+  /** Blind, then by what is loaded. */
+  readonly short: readonly ShortWork[];
+}
+
+async function playShort(server: CapstanServer): Promise<ShortWork[]> {
+  const rows: ShortWork[] = [];
+  for (const affinity of [null, '{{ input.model }}']) {
+    const row = await playShortWork(server, affinity);
+    const choice = affinity === null ? 'blind' : 'resident';
+    say(`short work | ${choice} | calls ${row.calls} | loads ${row.loads} | ${row.tookS.toFixed(1)} s`);
+    rows.push(row);
+  }
+  return rows;
+}
+
+async function playReal(place: Place, trace: Trace): Promise<Real> {
   const database = await startDatabase(place);
   const server = await startServer(place, database);
   const live = parts.has('live') ? await playAll(server, trace) : [];
   const free = parts.has('free') ? await playFreeFirst(server, database.databaseUrl) : null;
   if (free !== null) say(describeFree(free));
-  return { live, free };
+  return { live, free, short: parts.has('short') ? await playShort(server) : [] };
 }
 
 async function bench(place: Place): Promise<boolean> {
@@ -157,9 +179,13 @@ async function bench(place: Place): Promise<boolean> {
   const trace = createTrace(files, { seed: 7 });
   say(columns);
   const rows = parts.has('simulated') ? playSimulated(trace) : [];
-  const isReal = parts.has('live') || parts.has('free');
-  const { live, free } = isReal ? await playReal(place, trace) : { live: [], free: null };
-  const missed = [...findMissedBars(rows, live), ...(free === null ? [] : findMissedFree(free))];
+  const isReal = ['live', 'free', 'short'].some((part) => parts.has(part));
+  const { live, free, short } = isReal ? await playReal(place, trace) : { live: [], free: null, short: [] };
+  const missed = [
+    ...findMissedBars(rows, live),
+    ...(free === null ? [] : findMissedFree(free)),
+    ...findMissedShort(short),
+  ];
   for (const bar of missed) say(`missed: ${bar}`);
   return missed.length === 0;
 }

@@ -285,15 +285,19 @@ export function percentile(values: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
 }
 
-/** @returns the 95th percentile of the model that waited the longest, of those with 20 requests @param modelOf by index */
-export function findWorstModel(waits: readonly number[], modelOf: (at: number) => string): number {
+/**
+ * @param modelOf by index
+ * @param times how often each request was played
+ * @returns the 95th percentile of the model that waited the longest, of those with 20 requests
+ */
+export function findWorstModel(waits: readonly number[], modelOf: (at: number) => string, times = 1): number {
   const byModel = new Map<string, number[]>();
   for (const [at, wait] of waits.entries()) {
     const own = byModel.get(modelOf(at)) ?? [];
     own.push(wait);
     byModel.set(modelOf(at), own);
   }
-  const known = [...byModel.values()].filter((own) => own.length >= 20);
+  const known = [...byModel.values()].filter((own) => own.length >= 20 * times);
   return Math.max(0, ...known.map((own) => percentile(own, 0.95)));
 }
 

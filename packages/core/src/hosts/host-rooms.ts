@@ -67,13 +67,14 @@ export class HostRooms {
     return instances.map((instance) => {
       const sharers = this.#sharers.get(placeOf(instance)) ?? 1;
       if (sharers === 1 && hostOf(instance) === null) return instance;
-      const own = taken.get(placeOf(instance)) ?? 0;
+      const room = Math.floor(this.#roomOn(instance, taken.get(placeOf(instance)) ?? 0));
       const { duration_ms } = instance;
+      const isKept = room < 0; // by another line, which gets what becomes free there
       return {
         ...instance,
         max_concurrency: slotsOf(instance),
-        host_room: Math.max(0, Math.floor(this.#roomOn(instance, own))),
-        duration_ms: duration_ms === null ? null : duration_ms * sharers,
+        host_room: Math.max(0, room),
+        duration_ms: duration_ms === null || isKept ? null : duration_ms * sharers,
       };
     });
   }

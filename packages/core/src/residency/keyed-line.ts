@@ -1,7 +1,7 @@
 /**
  * Whose turn it is in a line whose calls do not take any slot (N5 in call-line.ts), or have keys (residency.ts):
  * - W4: a call is not called for a free slot while waiting for an instance that has its key is sooner than a load there.
- *   It lets free slots go for as long as that load takes: then others take what it waits for.
+ *   It lets free slots go for twice the time of a call there: then others take what it waits for.
  * - W5: a call whose key is resident on a free instance passes those before it of its rank. The first of them is still
  *   called, for a load, once it was passed for the time of 25 loads, divided by the slots of the line.
  */
@@ -11,6 +11,7 @@ import {
   accepts,
   aheadOf,
   countSlots,
+  handoverMs,
   isShort,
   type LineRoute,
   type LineWish,
@@ -45,6 +46,9 @@ export interface LineTurns<Member> {
 
 /** W5: loads of calls that were passed take a 26th of the time of instances at most, however long the line is. */
 const mostLoads = 25;
+
+/** W4: calls of the free instance that a call waits at most. */
+const patience = 2;
 
 /** So many calls from the begin of a line are looked at. */
 export const mostMembers = 200;
@@ -150,6 +154,12 @@ class Seats {
     return this.seats.reduce((most, seat) => Math.max(most, this.#found(key, seat).loadMs), 0);
   }
 
+  /** It makes no difference for the call which of them it gets. */
+  isAlike(seats: readonly Seat[], { key }: KeyedMember): boolean {
+    if (key === null || this.loadMs(key) <= handoverMs) return true;
+    return seats.every((seat) => this.#found(key, seat).isResident);
+  }
+
   /** N5 */
   accepted(member: KeyedMember): readonly Seat[] {
     return this.seats.filter(({ instance }) => accepts(member, instance, this.#able));
@@ -190,7 +200,7 @@ class Seats {
     };
     const soonest = least(full, (seat) => [waitMs(seat)]);
     if (soonest === undefined || waitMs(soonest) >= freeMs) return undefined;
-    return member.letGoMs < freeMs - ownMs(this.#found(key, soonest)) ? soonest : undefined;
+    return member.letGoMs < patience * freeMs ? soonest : undefined;
   }
 }
 
@@ -302,7 +312,8 @@ function callInOrder<Member extends KeyedMember>(
 
 /**
  * Short calls end before a called one arrives, which is called for a full seat then. Where a slot is free, those that are
- * left wait for another one (W4).
+ * left wait for another one (W4). A called call takes the seat that becomes free first, so a call whose key takes long to
+ * load is called for seats that have it all.
  */
 function callAhead<Member extends KeyedMember>(
   seats: Seats,
@@ -315,7 +326,8 @@ function callAhead<Member extends KeyedMember>(
     if (more <= 0) return;
     const accepted = seats.accepted(member);
     if (chosen.has(member) || accepted.some(({ free }) => free > 0)) continue;
-    if (!accepted.some((seat) => short.includes(seat))) continue;
+    const soon = accepted.filter((seat) => short.includes(seat));
+    if (soon.length === 0 || !seats.isAlike(soon, member)) continue;
     chosen.add(member);
     more -= 1;
   }

@@ -65,7 +65,7 @@ export function nextPlace(lastOfRun: number, served: number): number {
 }
 
 /** The time from a release to the claim of a call that was called: polls, a signal, an activity. */
-const handoverMs = 500;
+export const handoverMs = 500;
 /** Calls in advance, per slot: short calls end faster than others are called. */
 const mostAhead = 4;
 /** Where calls do not take any slot, those that take longer are not called in advance. */

@@ -139,6 +139,9 @@ describe('the lines of a round', () => {
     expect([rooms.isShort(0), rooms.isShort(1), callable()]).toEqual([true, false, 1]);
     rooms.keep(0);
     expect(callable()).toBe(0);
+    const quick = new HostRooms([aLine('a', [large]), aLine('b', [{ ...small, duration_ms: 400 }])]);
+    quick.keep(0);
+    expect(quick.instancesOf(1)[0]?.duration_ms).toBeNull(); // none in advance either
   });
 
   test.each([
