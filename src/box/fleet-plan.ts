@@ -14,7 +14,7 @@ import { createFindingPlacer, type UnplacedFinding } from '@capstan/core/definit
 import { readJson } from '@capstan/core/definitions/source/read-json';
 import { readYaml } from '@capstan/core/definitions/source/read-yaml';
 import { detectFormat, findSource, type SourceNode } from '@capstan/core/definitions/source/source-node';
-import { readStrictIssues } from '@capstan/core/definitions/strict-shape';
+import { readStrict } from '@capstan/core/definitions/strict-shape';
 import { parseDuration } from '@capstan/core/duration';
 import { extendPointer } from '@capstan/core/json/values';
 import { maskText, readEnvironment } from '@capstan/wrap/file-variables';
@@ -290,17 +290,18 @@ export function readFleetPlan(source: FleetSource): FleetReading {
   if (root === null || problems.length > 0) {
     return faulty(problems.map((problem) => ({ severity: 'error', ...problem })));
   }
-  const parsed = FleetFile.safeParse(root.value);
-  if (!parsed.success) return faulty(readStrictIssues(parsed.error.issues, FleetFile, { root, text }));
+  const shape = readStrict(FleetFile, root.value, { root, text });
+  if ('faults' in shape) return faulty(shape.faults);
+  const { data } = shape;
   const found = { faults: [], elsewhere: [], missing: new Set<string>(), files: new Set([path]) };
   const reading: FleetText = { ...source, ...found, folder: dirname(path), text, root };
-  const names = Object.keys(parsed.data.capabilities);
+  const names = Object.keys(data.capabilities);
   if (names.length === 0) refuse(reading, '/capabilities', 'it holds no capability; name one at least');
-  const byEntry = new Map(names.map((name) => [name, planEntry(name, parsed.data, reading)]));
+  const byEntry = new Map(names.map((name) => [name, planEntry(name, data, reading)]));
   const instances = [...byEntry.values()].flat();
   refuseDoubles(byEntry, reading);
   const { faults, elsewhere, missing, files, folder } = reading;
   if (faults.length + elsewhere.length > 0) return faulty(faults, elsewhere);
-  const { listen = {} } = parsed.data;
+  const { listen = {} } = data;
   return { plan: { folder, listen, instances, missing: [...missing], files: [...files] } };
 }

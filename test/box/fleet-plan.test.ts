@@ -166,9 +166,24 @@ it.each([
     `listen: {host: 999.1.1.1}\n${entry('module: shout')}`,
     '1:16 value_invalid: is "999.1.1.1"; an IP address or the name of a host is allowed',
   ],
+  [entry('program: x, ready_timeout: 0s'), '2:34 value_invalid: is 0s; 1s to 24h is allowed'],
+  [entry('program: x, ready_timeout: 30d'), '2:34 value_invalid: is 30d; 1s to 24h is allowed'],
+  [entry('program: x, stop_timeout: 9999d'), '2:33 value_invalid: is 9999d; 0s to 24h is allowed'],
+  [entry('program: x, count: 0'), '2:26 value_invalid: is 0; at least 1 is allowed'],
+  [entry('program: x, count: 101'), '2:26 value_invalid: is 101; at most 100 is allowed'],
+  [entry('program: []'), '2:16 value_invalid: the list has no item 1, which is required'],
+  [entry('program: x, tags: [""]'), '2:26 value_invalid: has 0 characters; at least 1 are allowed'],
+  ['capabilities: {__proto__: {program: x}}', '1:16 name_forbidden: the key __proto__ is not allowed'],
+  ['{"capabilities": {"__proto__": {"program": "x"}}}', '1:19 name_forbidden: the key __proto__ is'],
   [entry('wrap: {kind: command, nme: b}'), '2:29 key_unknown: unknown key "nme"'],
 ])('names the fault of %j', async (text, expected) => {
   expect((await faultsOf(text)).join('\n')).toContain(`fleet.yaml ${expected}`);
+});
+
+it('writes a number without a unit as seconds', async () => {
+  const { reading } = await read({ text: entry('program: x, ready_timeout: 5') });
+  const suggestion = 'for seconds, write 5s';
+  expect(reading).toMatchObject({ faults: [{ findings: [{ line: 2, column: 34, suggestion }] }] });
 });
 
 it('shows no value that the file holds', async () => {

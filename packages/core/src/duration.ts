@@ -1,18 +1,5 @@
 /** Durations: as authors write them, which the contracts define as `Duration`, and as sentences for people state them. */
-import { durationExamples, durationPattern, durationUnitMs as unitMs } from './contracts/duration-text.ts';
-
-/** `1.5s` → 1500, `1h30m` and `PT1H30M` → 5400000. Rounds to whole milliseconds. Undefined for any other text. */
-export function readDuration(text: string): number | undefined {
-  if (!durationPattern.test(text)) return undefined;
-  let ms = 0;
-  let amount = 0;
-  // The units of ISO 8601 are those of the other form in upper case; its P and T have no amount before them.
-  for (const part of text.match(/[\d.]+|[a-z]+|[A-Z]/g) ?? []) {
-    if (/[\d.]/.test(part)) amount = Number(part);
-    else if (part !== 'P' && part !== 'T') ms += amount * unitMs[part.toLowerCase() as keyof typeof unitMs];
-  }
-  return Math.round(ms);
-}
+import { durationExamples, readDuration, durationUnitMs as unitMs } from './contracts/duration-text.ts';
 
 /** @throws RangeError when the text is not a duration */
 export function parseDuration(text: string): number {

@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { formatDuration as formatForTerminal } from '../../../src/cli/render/formats.ts';
 import { runs } from '../../../test/support/runs.ts';
+import { readDuration } from '../src/contracts/duration-text.ts';
 import { Duration } from '../src/contracts/primitives.ts';
-import { formatDuration, parseDuration, readDuration } from '../src/duration.ts';
+import { formatDuration, parseDuration } from '../src/duration.ts';
 
 it.each([
   ['500ms', 500],

@@ -165,6 +165,8 @@ const plainKeys: ReadonlySet<string> = new Set([
     'shared_with',
     'affinity',
     'max_resident',
+    'idle_timeout',
+    'cancel_after',
     'rate_usd',
     'per',
     'every',

@@ -27,19 +27,17 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
 import { keptAnswerHours } from '@capstan/core/contracts/limits';
-import { Json } from '@capstan/core/contracts/primitives';
+import { durationWithin, Json } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { parseJson } from '@capstan/core/json/text';
 import { canonicalJson } from '@capstan/core/json/values';
 import { z } from 'zod';
-import { Span, type WrapHost, type WrappedCall } from './wrap-kind.ts';
+import type { WrapHost, WrappedCall } from './wrap-kind.ts';
 
 /** Fields of a kind that polls. */
 export const pollFields = {
-  every: Span.refine((text) => parseDuration(text) >= 10, { error: 'a pause is at least 10ms' }).default(
-    '1s',
-  ),
-  cancel_after: Span.default('90s'),
+  every: durationWithin('10ms', '24h').default('1s'),
+  cancel_after: durationWithin('0s', '24h').default('90s'),
   on_failed: z.enum(['refused', 'failed']).default('refused'),
 } as const;
 const PollRules = z.object(pollFields);

@@ -4,12 +4,12 @@ import { Registration, SharedWith, WarmUp } from '@capstan/core/contracts/capabi
 import {
   Affinity,
   CapabilityName,
+  durationWithin,
   Json,
   JsonObject,
   Tags,
   VersionText,
 } from '@capstan/core/contracts/primitives';
-import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
 import { FilesPart, noFiles } from './call-files.ts';
 import { anthropic } from './kinds/anthropic.ts';
@@ -18,7 +18,7 @@ import { command } from './kinds/command.ts';
 import { cog, fal, replicate } from './kinds/hosted.ts';
 import { http } from './kinds/http.ts';
 import { openai } from './kinds/openai.ts';
-import { Span, type WrapKind } from './wrap-kind.ts';
+import type { WrapKind } from './wrap-kind.ts';
 
 /** The kinds by the name that `kind` has in the file; the part of the kind has the same name. */
 export const kinds = {
@@ -59,8 +59,6 @@ const CostPart = z
     error: 'a free call is not measured; give it a type and a rate_usd, the most that a call may cost',
   });
 
-const longestTimeoutMs = 24 * 3_600_000;
-
 export const common = {
   kind: z.enum(kindNames),
   name: CapabilityName,
@@ -73,9 +71,7 @@ export const common = {
   max_concurrency: z.number().int().min(1).max(10_000).default(1),
   warm_up: WarmUp.optional(),
   shared_with: SharedWith.optional(),
-  timeout: Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestTimeoutMs, {
-    error: 'a timeout is more than 0 and at most 24h',
-  }).optional(),
+  timeout: durationWithin('1ms', '24h').optional(),
   affinity: Affinity.optional(),
   max_resident: Registration.shape.max_resident,
   deterministic: z.boolean().default(false),

@@ -10,7 +10,7 @@ import { createFindingPlacer, type UnplacedFinding } from '@capstan/core/definit
 import { readJson } from '@capstan/core/definitions/source/read-json';
 import { readYaml } from '@capstan/core/definitions/source/read-yaml';
 import { detectFormat, type SourceNode } from '@capstan/core/definitions/source/source-node';
-import { readStrictIssues } from '@capstan/core/definitions/strict-shape';
+import { readStrict } from '@capstan/core/definitions/strict-shape';
 import { z } from 'zod';
 import { defineWrapped } from './define-wrapped.ts';
 import { createHider, maskText, readEnvironment } from './file-variables.ts';
@@ -51,14 +51,11 @@ type WrapShape = { readonly file: WrapFile; readonly part: unknown } | { readonl
 
 /** Other kinds have other keys, so an unknown kind is the only fault that is reported. */
 function readShape(value: Json, source: WrapText): WrapShape {
-  const kind = z.looseObject({ kind: z.enum(kindNames) }).safeParse(value);
-  if (!kind.success) {
-    return { faults: readStrictIssues(kind.error.issues, z.unknown(), source) };
-  }
-  const schema = shapeOf(kind.data.kind);
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return { file: parsed.data as WrapFile, part: parsed.data[kind.data.kind] };
-  return { faults: readStrictIssues(parsed.error.issues, schema, source) };
+  const reading = readStrict(z.looseObject({ kind: z.enum(kindNames) }), value, source);
+  if ('faults' in reading) return reading;
+  const { kind } = reading.data;
+  const shape = readStrict(shapeOf(kind), value, source);
+  return 'faults' in shape ? shape : { file: shape.data as WrapFile, part: shape.data[kind] };
 }
 
 function asFinding(fault: WrapFault): UnplacedFinding {
@@ -72,6 +69,15 @@ function readPricesVariable(environment: NodeJS.ProcessEnv, compile: WrapCompile
   const message = `MODEL_PRICES is ${JSON.stringify(value)}; allowed is book`;
   compile.refuse({ code: 'value_invalid', pointer: '', message });
   return false;
+}
+
+/** The key that `defineCapability` names, whose message begins with the name of the capability. */
+function placeFault(error: unknown): WrapFault {
+  const thrown = error instanceof Error ? error.message : String(error);
+  const [prefix = '', affinity] = /^capability \S+: (?:(affinity): )?/.exec(thrown) ?? [];
+  const message = thrown.slice(prefix.length);
+  const field = affinity ?? /^the (input|output) schema/.exec(message)?.[1];
+  return { code: 'value_invalid', pointer: field === undefined ? '' : `/${field}`, message };
 }
 
 /** Compiles expressions and schemas. */
@@ -91,15 +97,7 @@ function define(
     const capability = defineWrapped(file, kinds[file.kind].prepare(part, host), host);
     return { capability, faults };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    const field = /^the (input|output) schema/.exec(message)?.[1];
-    return {
-      capability: null,
-      faults: [
-        ...faults,
-        { code: 'value_invalid', pointer: field === undefined ? '' : `/${field}`, message },
-      ],
-    };
+    return { capability: null, faults: [...faults, placeFault(error)] };
   }
 }
 

@@ -5,7 +5,7 @@
 
 import type { ExecContext } from '@capstan/capability';
 import type { Schema } from '@capstan/capability/schema';
-import { Duration, type Json } from '@capstan/core/contracts/primitives';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { z } from 'zod';
 import type { Origin } from './exchange/download.ts';
@@ -44,7 +44,6 @@ export const FixedHeaders = z.record(
   Headers.keyType,
   z.string().refine((text) => !text.includes('{{'), { error: 'no expression is evaluated in this header' }),
 );
-export const Span = Duration;
 
 /** Forms in which a downloaded file appears in expressions. */
 export const FileForm = z.enum(['path', 'data_uri', 'base64', 'text']);

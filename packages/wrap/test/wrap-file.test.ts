@@ -86,6 +86,21 @@ it.each([
     `${valid}  exit_codes: {oops: failed}\n`,
     ['9 value_invalid: an exit code or default'],
   ],
+  [
+    'an affinity that is none',
+    `${valid.replace('upper', 'upper-case')}affinity: "{{ job.text }}"\n`,
+    [expect.stringMatching(/^9 value_invalid: at character 4: "job" is no root/)],
+  ],
+  [
+    'durations that no timer can keep',
+    `${valid}  grace: 30d\ntimeout: 0s\n`,
+    ['9 value_invalid: is 30d; 0s to 24h is allowed', '10 value_invalid: is 0s; 1ms to 24h is allowed'],
+  ],
+  [
+    'a key that reaches a prototype',
+    valid.replace('properties: {text', 'properties: {__proto__: {}, text'),
+    ['5 name_forbidden: the key __proto__ is not allowed'],
+  ],
   ['broken YAML', 'kind: [command', [expect.stringMatching(/^1 yaml_syntax/)]],
 ])('refuses %s, with its line', (_name, text, expected) => {
   expect(linesOf(findingsOf(text))).toEqual(expected);

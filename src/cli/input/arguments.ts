@@ -4,11 +4,10 @@
  */
 
 import { readFile, stat } from 'node:fs/promises';
-import { durationExamples } from '@capstan/core/contracts/duration-text';
+import { durationExamples, readDuration } from '@capstan/core/contracts/duration-text';
 import { Priority } from '@capstan/core/contracts/primitives';
 import { Run, RunList } from '@capstan/core/contracts/run';
 import { createLineTable } from '@capstan/core/definitions/source/source-node';
-import { readDuration } from '@capstan/core/duration';
 import { findLostNumbers } from '@capstan/core/json/numbers';
 import { InvalidArgumentError } from 'commander';
 import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';

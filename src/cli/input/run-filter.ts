@@ -1,7 +1,7 @@
 /** The filters that choose many runs on the command line; they are those of `GET /v1/runs`. */
 
+import { readDuration } from '@capstan/core/contracts/duration-text';
 import { RunState } from '@capstan/core/contracts/run';
-import { readDuration } from '@capstan/core/duration';
 import { InvalidArgumentError } from 'commander';
 import { oneOf, parsed } from '../command.ts';
 import { UsageError } from '../errors.ts';

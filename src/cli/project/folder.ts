@@ -21,7 +21,7 @@ import { openDefinition } from '@capstan/core/definitions/read-definition';
 import { readJson } from '@capstan/core/definitions/source/read-json';
 import { readYaml } from '@capstan/core/definitions/source/read-yaml';
 import type { SourceReading } from '@capstan/core/definitions/source/source-node';
-import { readStrictIssues } from '@capstan/core/definitions/strict-shape';
+import { readStrict } from '@capstan/core/definitions/strict-shape';
 import { extendPointer } from '@capstan/core/json/values';
 import { pipelineFormOf } from '@capstan/core/mock-run/prepare-run';
 import { finish } from '@capstan/core/pieces';
@@ -238,13 +238,10 @@ function checkProjectFile(source: SourceFile): { readonly file: ProjectFile; rea
   const broken = problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
   if (root === null || broken.length > 0) return { file: {}, found: placeHidden(source, broken) };
   // A file of comments alone declares nothing.
-  const parsed = ProjectFile.safeParse(root.value ?? {});
-  if (!parsed.success) {
-    const issues = readStrictIssues(parsed.error.issues, ProjectFile, { root, text });
-    return { file: {}, found: placeHidden(source, issues) };
-  }
-  const faults = [...findCronFaults(parsed.data), ...findDoubleUrls(parsed.data)];
-  return { file: parsed.data, found: placeHidden(source, faults) };
+  const shape = readStrict(ProjectFile, root.value ?? {}, { root, text });
+  if ('faults' in shape) return { file: {}, found: placeHidden(source, shape.faults) };
+  const { data: file } = shape;
+  return { file, found: placeHidden(source, [...findCronFaults(file), ...findDoubleUrls(file)]) };
 }
 
 /** @throws UsageError when it holds nothing that declares a project */

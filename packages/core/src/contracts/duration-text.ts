@@ -25,3 +25,19 @@ export const durationPattern = new RegExp(
 );
 
 export const durationExamples = '500ms, 30s, 5m, 2h, 1d, 1h30m, PT1H30M';
+
+export const durationFault = `a duration is written as numbers with units, or in ISO 8601: ${durationExamples}`;
+
+/** `1.5s` → 1500, `1h30m` and `PT1H30M` → 5400000. Rounds to whole milliseconds. Undefined for any other text. */
+export function readDuration(text: string): number | undefined {
+  if (!durationPattern.test(text)) return undefined;
+  let ms = 0;
+  let amount = 0;
+  // The units of ISO 8601 are those of the other form in upper case; its P and T have no amount before them.
+  for (const part of text.match(/[\d.]+|[a-z]+|[A-Z]/g) ?? []) {
+    if (/[\d.]/.test(part)) amount = Number(part);
+    else if (part !== 'P' && part !== 'T')
+      ms += amount * durationUnitMs[part.toLowerCase() as keyof typeof durationUnitMs];
+  }
+  return Math.round(ms);
+}

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { CostModel, Registration, SharedWith, WarmUp } from './capability.ts';
 import { hostFields, RegisteredHost } from './host.ts';
-import { Duration, JsonObject, Tags } from './primitives.ts';
+import { durationWithin, JsonObject, Tags } from './primitives.ts';
 
 /** The machine that the instances share. */
 const BoxHost = z
@@ -49,11 +49,11 @@ const shared = {
   max_restarts: z.number().int().min(0).max(1_000).optional().meta({
     description: 'Restarts in a row, without 60 s of service between them. Default: no limit.',
   }),
-  ready_timeout: Duration.optional().meta({
-    description: 'The most time from its start until it answers /health. Default: 5m.',
+  ready_timeout: durationWithin('1s', '24h').optional().meta({
+    description: 'The most time from its start until it answers /health, 1s to 24h. Default: 5m.',
   }),
-  stop_timeout: Duration.optional().meta({
-    description: 'The time for calls in flight to end when it stops. Default: 10s.',
+  stop_timeout: durationWithin('0s', '24h').optional().meta({
+    description: 'The time for calls in flight to end when it stops, at most 24h. Default: 10s.',
   }),
 } as const;
 

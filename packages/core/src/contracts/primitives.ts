@@ -1,6 +1,6 @@
 /** Small schemas that several contracts share. */
 import { z } from 'zod';
-import { durationExamples, durationPattern } from './duration-text.ts';
+import { durationFault, durationPattern, readDuration } from './duration-text.ts';
 
 /** A step id. */
 export const StepId = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
@@ -61,9 +61,18 @@ export const Timezone = z
   .meta({ description: 'An IANA name that the database knows, such as Europe/Berlin.' });
 
 /** A duration as authors write it: `500ms`, `30s`, `1h30m`, or in ISO 8601. */
-export const Duration = z.string().regex(durationPattern, {
-  error: `a duration is written as numbers with units, or in ISO 8601: ${durationExamples}`,
-});
+export const Duration = z.string({ error: durationFault }).regex(durationPattern, { error: durationFault });
+
+export function durationWithin(least: string, most: string): z.ZodString {
+  const [leastMs, mostMs] = [Number(readDuration(least)), Number(readDuration(most))];
+  return Duration.refine(
+    (text) => {
+      const ms = readDuration(text) ?? leastMs; // what is none is refused already
+      return ms >= leastMs && ms <= mostMs;
+    },
+    { error: ({ input }) => `is ${input}; ${least} to ${most} is allowed` },
+  );
+}
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {

@@ -4,6 +4,7 @@
  */
 
 import type { z } from 'zod';
+import { durationFault } from '../contracts/duration-text.ts';
 import {
   Concurrency,
   EscalatePolicy,
@@ -19,7 +20,7 @@ import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { refuseExpression } from '../definition/checks/finding.ts';
 import { delimiters } from '../expression/language.ts';
-import { extendPointer, jsonTypeOf } from '../json/values.ts';
+import { extendPointer, isList, jsonTypeOf } from '../json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../nearest-name.ts';
 import { createLineTable, findSource, locateInString, type SourceNode } from './source/source-node.ts';
 
@@ -143,8 +144,7 @@ export function readShapeIssue(issue: ShapeIssue, root: SourceNode, text: string
   const pointer = extendPointer('', ...issue.path.map(String));
   if (issue.code === 'unrecognized_keys') return readUnknownKeys(issue, pointer);
   const { node, exact } = findSource(root, pointer);
-  if (!exact)
-    return [{ code: 'key_missing', pointer, message: `${JSON.stringify(issue.path.at(-1))} is required` }];
+  if (!exact) return [readMissing(issue.path.at(-1), pointer)];
   return [readValueIssue(issue, { pointer, node, text })];
 }
 
@@ -162,6 +162,28 @@ export function readDefinitionIssue(issue: ShapeIssue, root: SourceNode, text: s
 
 /** The keys whose strings are templates. */
 const templateKeys: ReadonlySet<string> = new Set(['input', 'items', 'key', 'output', 'set', 'when']);
+
+function readMissing(key: PropertyKey | undefined, pointer: string): ShapeFinding {
+  return typeof key === 'number'
+    ? { code: 'value_invalid', pointer, message: `the list has no item ${key + 1}, which is required` }
+    : { code: 'key_missing', pointer, message: `${JSON.stringify(key)} is required` };
+}
+
+/** Bounds and forms in words that report what was seen, where the contract has no words of its own. */
+export function wordShape(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code !== 'too_small' && issue.code !== 'too_big') return undefined;
+  const { input, inclusive = true } = issue;
+  const isLeast = issue.code === 'too_small';
+  const bound = isLeast ? issue.minimum : issue.maximum;
+  const limit = inclusive
+    ? `${isLeast ? 'at least' : 'at most'} ${bound}`
+    : `${isLeast ? 'more' : 'less'} than ${bound}`;
+  if (typeof input === 'number') return `is ${input}; ${limit} is allowed`;
+  if (typeof input === 'string') return `has ${input.length} characters; ${limit} are allowed`;
+  return isList(input as Json)
+    ? `has ${(input as readonly Json[]).length} items; ${limit} are allowed`
+    : undefined;
+}
 
 interface IssueOrigin {
   readonly pointer: string;
@@ -228,10 +250,15 @@ function readWrongType(
   const expected = typeNames[issue.expected] ?? `a ${issue.expected}`;
   const seen = jsonTypeOf(value) ?? 'nothing';
   const isScalar = typeof value === 'number' || typeof value === 'boolean';
+  const written = text.slice(start, end).trim();
   const suggestion =
-    issue.expected === 'string' && isScalar
-      ? `quote it: ${JSON.stringify(text.slice(start, end).trim())}`
-      : undefined;
+    issue.message === durationFault
+      ? typeof value === 'number' && value >= 0
+        ? `for seconds, write ${written}s`
+        : undefined
+      : issue.expected === 'string' && isScalar
+        ? `quote it: ${JSON.stringify(written)}`
+        : undefined;
   return {
     code: 'type_invalid',
     pointer,

@@ -11,7 +11,7 @@ import type { DefinitionFacts, DefinitionFinding } from '../definition/checks/fi
 import { type AnalysedDefinition, analyseInPieces } from '../definition/compile.ts';
 import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 import { finish, type Pieces } from '../pieces.ts';
-import { createFindingPlacer, readDefinitionIssue, type UnplacedFinding } from './findings.ts';
+import { createFindingPlacer, readDefinitionIssue, type UnplacedFinding, wordShape } from './findings.ts';
 import { readJson } from './source/read-json.ts';
 import { readYaml } from './source/read-yaml.ts';
 import { detectFormat, type SourceNode, type SourceReading } from './source/source-node.ts';
@@ -204,7 +204,7 @@ interface ShapeReading {
 }
 
 function readShape(root: SourceNode, text: string): ShapeReading {
-  const parsed = PipelineDefinition.safeParse(root.value);
+  const parsed = PipelineDefinition.safeParse(root.value, { error: wordShape });
   if (parsed.success) {
     return { definition: parsed.data, findings: [], isSound: true, isOfTheAuthor: () => true };
   }

@@ -3,9 +3,10 @@
  * their place, and of a union the branch that the author meant.
  */
 import { z } from 'zod';
-import { extendPointer } from '../json/values.ts';
+import type { Json } from '../contracts/primitives.ts';
+import { extendPointer, isForbiddenName, isList, isPlainObject } from '../json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../nearest-name.ts';
-import { readShapeIssue, type UnplacedFinding } from './findings.ts';
+import { readShapeIssue, type UnplacedFinding, wordShape } from './findings.ts';
 import type { SourceNode } from './source/source-node.ts';
 
 interface StrictSource {
@@ -63,11 +64,29 @@ function describeIssue(
   }));
 }
 
+/** JavaScript takes such a key for the prototype of an object, and the contract's parser leaves it out. */
+function findForbiddenKeys(value: Json, pointer = ''): UnplacedFinding[] {
+  if (!isPlainObject(value) && !isList(value)) return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const below = extendPointer(pointer, key);
+    const found = findForbiddenKeys(inner, below);
+    if (!isForbiddenName(key)) return found;
+    const message = `the key ${key} is not allowed`;
+    return [{ severity: 'error', code: 'name_forbidden', pointer: below, message }, ...found];
+  });
+}
+
+type StrictReading<Data> = { readonly data: Data } | { readonly faults: UnplacedFinding[] };
+
 /** @param schema made of strict objects */
-export function readStrictIssues(
-  issues: readonly StrictIssue[],
-  schema: z.ZodType,
+export function readStrict<Schema extends z.ZodType>(
+  schema: Schema,
+  value: Json,
   source: StrictSource,
-): UnplacedFinding[] {
-  return issues.flatMap(innerIssues).flatMap((issue) => describeIssue(issue, schema, source));
+): StrictReading<z.output<Schema>> {
+  const forbidden = findForbiddenKeys(value);
+  const parsed = schema.safeParse(value, { error: wordShape });
+  if (parsed.success) return forbidden.length === 0 ? { data: parsed.data } : { faults: forbidden };
+  const issues = parsed.error.issues.flatMap(innerIssues);
+  return { faults: [...forbidden, ...issues.flatMap((issue) => describeIssue(issue, schema, source))] };
 }

@@ -10,12 +10,12 @@
 import { dirname, resolve } from 'node:path';
 import { CallFailure } from '@capstan/capability';
 import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
-import { Json } from '@capstan/core/contracts/primitives';
+import { durationWithin, Json } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
 import { type CommandEnd, runCommand } from '../run-command.ts';
 import type { Evaluate } from '../templates.ts';
-import { defineKind, Span, type WrapHost, type WrappedCall } from '../wrap-kind.ts';
+import { defineKind, type WrapHost, type WrappedCall } from '../wrap-kind.ts';
 
 const ExitOutcome = z.enum(['ok', 'refused', 'failed', 'busy']);
 type ExitOutcome = z.infer<typeof ExitOutcome>;
@@ -47,7 +47,7 @@ const CommandPart = z.strictObject({
       stream: z.enum(['stderr', 'stdout']).default('stderr'),
     })
     .optional(),
-  grace: Span.default('5s'),
+  grace: durationWithin('0s', '24h').default('5s'),
 });
 type CommandPart = z.infer<typeof CommandPart>;
 

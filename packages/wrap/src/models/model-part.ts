@@ -1,9 +1,8 @@
 /** The parts of the YAML file that models have in common. */
 
-import { JsonObject } from '@capstan/core/contracts/primitives';
-import { parseDuration } from '@capstan/core/duration';
+import { durationWithin, JsonObject } from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
-import { FixedHeaders, Secret, ServiceAddress, Span } from '../wrap-kind.ts';
+import { FixedHeaders, Secret, ServiceAddress } from '../wrap-kind.ts';
 import { ChatPrices, type PricedPart } from './money/file-prices.ts';
 
 /** Of every endpoint. */
@@ -17,12 +16,6 @@ export const providerFields = {
   settings: JsonObject.default({}),
 } as const;
 
-const longestIdleMs = 24 * 3_600_000;
-
-const IdleTimeout = Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestIdleMs, {
-  error: 'an idle_timeout is more than 0 and at most 24h',
-}).default('2m');
-
 const Tokens = z.number().int().min(1).max(1_000_000);
 
 export const chatFields = {
@@ -30,7 +23,7 @@ export const chatFields = {
   prices: ChatPrices.optional(),
   max_output_tokens: Tokens.default(4_096),
   image_tokens: Tokens.default(4_096),
-  idle_timeout: IdleTimeout,
+  idle_timeout: durationWithin('1ms', '24h').default('2m'),
 } as const;
 
 const EffortName = z.string().regex(/^[\w-]{1,32}$/, { error: 'an effort is a word, such as low' });

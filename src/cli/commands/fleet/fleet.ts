@@ -10,8 +10,8 @@ import {
   InstanceList,
   type SharedWith,
 } from '@capstan/core/contracts/capability';
+import { readDuration } from '@capstan/core/contracts/duration-text';
 import { CostSeries } from '@capstan/core/contracts/money';
-import { readDuration } from '@capstan/core/duration';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { type ApiAnswer, jsonBody, path } from '../../client/api-client.ts';
