@@ -53,7 +53,6 @@ describe('the key of a call', () => {
       'sdxl+a+b',
     ],
     ['a number', '{{ input.seed }}', { seed: 7 }, '7'],
-    ['an object', '{{ input.voice }}', { voice: { b: 1, a: 2 } }, '{"a":2,"b":1}'],
     ['a text without expressions', 'always', {}, 'always'],
     ['an empty text', '{{ input.model }}', { model: '' }, null],
     ['null', '{{ input.model }}', { model: null }, null],
@@ -85,8 +84,24 @@ describe('the key of a call', () => {
     expect(toKey('system prompt '.repeat(20))).toBe('#60f8b1ed3a6b2da59fde802034cfe898');
   });
 
+  it.each([
+    ['an object', '{{ input.voice }}'],
+    ['a list', '{{ input.messages | slice(0, 2) }}'],
+    ['their JSON', '{{ input.messages | json }}'],
+    ['a text with a line break', 'sdxl\nturbo'],
+    ['a text that changes the direction', 'sdxl\u202eturbo'],
+    ['half a character', 'sdxl\ud83d'],
+  ])('of %s is its hash, since keys are stored and shown', (_, text) => {
+    const messages = [{ role: 'system', content: 'sys' }];
+    expect(createKeyOfInput({ voice: { b: 1, a: 2 }, messages })(text)).toMatch(/^#[0-9a-f]{32}$/);
+  });
+
+  it('of an object does not depend on the order of its fields', () => {
+    expect(toKey({ b: 1, a: 2 })).toBe(toKey({ a: 2, b: 1 }));
+  });
+
   it('of a caller is no expression', () => {
-    expect(createKeyOfInput({ a: 1 })(toLiteral('{{ input.a }}'))).toBe('{ { input.a }}');
+    expect(createKeyOfInput({ a: 1 })(toLiteral('chat {{ input.a }}'))).toBe('chat { { input.a }}');
   });
 
   it.each([
