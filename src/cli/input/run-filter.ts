@@ -6,23 +6,33 @@ import { InvalidArgumentError } from 'commander';
 import { oneOf, parsed } from '../command.ts';
 import { UsageError } from '../errors.ts';
 
+const momentExamples = 'a day such as 2026-01-31, or a moment such as 2026-01-31T08:00:00Z';
+
 /** A day or a moment, as RFC 3339. */
-export function readMoment(text: string): string {
+function toMoment(text: string): string | undefined {
   const at = new Date(text);
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(at.getTime())) return at.toISOString();
-  throw new InvalidArgumentError('Write a day or a moment, such as 2026-01-31 or 2026-01-31T08:00:00Z.');
+  return /^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined;
 }
 
-/** A moment, or a duration before now. */
-function readTime(text: string): string {
-  const ago = readDuration(text);
-  if (ago !== undefined) return new Date(Date.now() - ago).toISOString();
-  try {
-    return readMoment(text);
-  } catch {
-    throw new InvalidArgumentError('Write a duration such as 2h, a day such as 2026-01-31, or a moment.');
-  }
+export function readMoment(text: string): string {
+  const at = toMoment(text);
+  if (at !== undefined) return at;
+  throw new InvalidArgumentError(`Write ${momentExamples}.`);
 }
+
+/** A moment, or a duration before now or from now on. */
+function createTimeReader(words: string, direction: 1 | -1) {
+  return (text: string): string => {
+    const ms = readDuration(text);
+    if (ms !== undefined) return new Date(Date.now() + direction * ms).toISOString();
+    const at = toMoment(text);
+    if (at !== undefined) return at;
+    throw new InvalidArgumentError(`Write a duration such as 2h (${words}), ${momentExamples}.`);
+  };
+}
+
+const readPast = createTimeReader('ago', -1);
+export const readFuture = createTimeReader('from now', 1);
 
 const supersededChoices = ['none', 'only', 'any'] as const;
 
@@ -31,8 +41,8 @@ export const runFilterOptions = {
   '-p, --pipeline <name>': 'only runs of this pipeline',
   '-l, --label <name=value>': 'only runs with this label',
   '--search <text>': 'only runs with this in their pipeline, labels or error, or at the begin of their id',
-  '--since <time>': parsed('only runs created since then: 2h (ago), a day or a moment', readTime),
-  '--until <time>': parsed('only runs created before then', readTime),
+  '--since <time>': parsed('only runs created since then: 2h (ago), a day or a moment', readPast),
+  '--until <time>': parsed('only runs created before then', readPast),
   '--superseded <which>': oneOf('runs that another run repeats: none, only those, or any', supersededChoices),
 } as const;
 

@@ -46,7 +46,10 @@ async function serveFleet(instances: readonly Instance[] = [busy, quarantined]) 
     state.asked++;
     if (state.isAway) return void response.destroy();
     const sums = { usd: 0.25, calls: 1, tokens: 0 };
-    const series = [{ name: 'http://gpu:8000', ...sums, points: [[at, 0.25, 1, 0]] }];
+    const points = [[at, 0.25, 1, 0]];
+    const isByInstance = request.url?.includes('by=endpoint&and=capability') === true;
+    const group = { name: 'http://gpu:8000', ...(isByInstance ? { and: 'upscale' } : {}) };
+    const series = [{ ...group, ...sums, points }];
     const days = {
       from: '2026-01-01',
       to: '2026-01-01',
@@ -80,6 +83,14 @@ test('shows what each instance does, what it cost today, and why it gets no call
     /quarantined +▯▯▯▯ 0\/4 +\$0.0004\/s +0 +1.5s +\$0 +gpu a +http:\/\/desk:8000 +its \/spec does not answer/,
   );
   expect(seen.stderr).toBe('2 instances, 1 up, 1 busy; $0.25 today\n');
+});
+
+test('shows no costs of another capability that the address has served today', async () => {
+  const { url } = await serveFleet([{ ...busy, name: 'caption', cost_model: { type: 'free', rate_usd: 0 } }]);
+  const { shell, seen } = aShell();
+  await runCapstan(['fleet', '--url', url, '--key', 'k'], shell);
+  expect(seen.stdout).toMatch(/caption@1.0.0 .* \$0 +gpu a +http:\/\/gpu:8000/);
+  expect(seen.stderr).toBe('1 instances, 1 up, 1 busy; $0.25 today\n');
 });
 
 test('watched on a terminal, keeps the last picture and reports the lost contact, until Ctrl-C', async () => {
@@ -156,6 +167,19 @@ test.each([
   expect([asked, seen.exitCode]).toEqual([requests, exitCode]);
 });
 
+test.each([
+  [
+    'fleet drain scale --until yesterday',
+    'Write a duration such as 2h (from now), a day such as 2026-01-31, or',
+  ],
+  ['hosts drain box-h --until=-5m', 'Write a duration such as 2h (from now), a day such as 2026-01-31, or'],
+  ['audit export --from soon', 'Write a day such as 2026-01-31, or a moment such as 2026-01-31T08:00:00Z.'],
+])('%s names what is allowed', async (words, allowed) => {
+  const { shell, seen } = aShell();
+  await runCapstan([...words.split(' '), '--url', 'http://127.0.0.1:1', '--key', 'k'], shell);
+  expect(seen.stderr).toContain(allowed);
+});
+
 test('shows what instances have loaded, where calls need something loaded', async () => {
   const { url } = await serveFleet([
     { ...busy, affinity: '{{ input.model }}', resident: ['sdxl', 'flux'] },
@@ -166,4 +190,12 @@ test('shows what instances have loaded, where calls need something loaded', asyn
   const [head, first] = seen.stdout.split('\n');
   expect(head).toMatch(/ENDPOINT +LOADED +HOST|ENDPOINT +LOADED +REASON/);
   expect(first).toMatch(/http:\/\/gpu:8000 +sdxl flux/);
+});
+
+test('shows the latest keys of an instance, short, and how many others it has loaded', async () => {
+  const resident = ['#60f8b1ed3a6b2da59fde802034cfe898', 'sdxl', 'flux', 'a', 'b', 'c'];
+  const { url } = await serveFleet([{ ...busy, affinity: '{{ input.messages }}', resident }]);
+  const { shell, seen } = aShell();
+  await runCapstan(['fleet', '--url', url, '--key', 'k'], shell);
+  expect(seen.stdout).toMatch(/http:\/\/gpu:8000 +#60f8b1ed3a6b2d… sdxl flux \+3 more\n/);
 });

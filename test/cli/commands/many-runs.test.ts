@@ -209,7 +209,10 @@ describe('runs that filters choose', () => {
     [['rerun'], 'name a run, or choose runs by a filter such as --label'],
     [['rerun', '--superseded', 'any'], 'name a run, or choose runs by a filter such as --label'],
     [['rerun', '--state', 'failed', '--from', 'cut'], '--from names steps of one run'],
-    [['count', '--since', 'soon'], 'Write a duration such as 2h'],
+    [
+      ['count', '--since', 'soon'],
+      'Write a duration such as 2h (ago), a day such as 2026-01-31, or a moment',
+    ],
   ])('%j is refused before anything is asked', async (words, said) => {
     const { asked, stderr, exitCode } = await capstan(words, [{}]);
     expect([asked, exitCode]).toEqual([[], 1]);

@@ -19,28 +19,36 @@ import type { Session } from '../../client/session.ts';
 import { parsed, procedure, required } from '../../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../../errors.ts';
 import { collectText } from '../../input/arguments.ts';
-import { readMoment } from '../../input/run-filter.ts';
+import { readFuture } from '../../input/run-filter.ts';
 import { formatDuration, formatPrice, formatReason, formatState, formatUsd } from '../../render/formats.ts';
-import { type Columns, renderRows } from '../../render/print.ts';
+import { type Columns, cutText, renderRows } from '../../render/print.ts';
 import { createLiveBlock } from '../../watch/watch-run.ts';
 
 interface FleetPicture {
   readonly instances: readonly Instance[];
-  /** USD of today's calls in this project, by endpoint. */
+  /** USD of today's calls in this project, by instance. */
   readonly costs: ReadonlyMap<string, number>;
+  readonly todayUsd: number;
   readonly hasMore: boolean;
   readonly json: string;
+}
+
+/** What an instance is: an address may serve other capabilities, and have served others before. */
+function toInstanceName(capability: string, endpoint: string): string {
+  return `${capability} ${endpoint}`;
 }
 
 async function readFleet({ client }: Session): Promise<FleetPicture> {
   const [listed, series] = await Promise.all([
     client.get('/v1/capabilities', CapabilityList, { limit: 200 }),
-    client.get('/v1/costs/series', CostSeries, { period: 'day', by: 'endpoint' }),
+    client.get('/v1/costs/series', CostSeries, { period: 'day', by: 'endpoint', and: 'capability' }),
   ]);
-  const sums = series.value.series.map(({ name, usd }): [string, number] => [name, usd]);
+  const costs = new Map<string, number>();
+  for (const { name, and = '', usd } of series.value.series) costs.set(toInstanceName(and, name), usd);
   return {
     instances: listed.value.items.flatMap(({ instances }) => instances),
-    costs: new Map(sums),
+    costs,
+    todayUsd: series.value.usd,
     hasMore: listed.value.next_cursor !== null,
     json: JSON.stringify({ capabilities: listed.value.items, costs_today: series.value.series }),
   };
@@ -64,10 +72,20 @@ function ownerColumn(instances: readonly Instance[]): Columns<Instance> {
   return isPlain || instances.length === 0 ? [] : [['PROJECT', describeShares, 'shrinks']];
 }
 
+const mostKeys = 3;
+const mostOfKey = 16;
+
+/** `sdxl flux +3 more` */
+function formatKeys({ resident = [] }: Instance): string {
+  const shown = resident.slice(0, mostKeys).map((key) => cutText(key, mostOfKey));
+  const rest = resident.length - shown.length;
+  return [...shown, ...(rest === 0 ? [] : [`+${rest} more`])].join(' ');
+}
+
 /** Where calls need something loaded. */
 function loadedColumn(instances: readonly Instance[]): Columns<Instance> {
   const isKeyed = instances.some(({ affinity }) => affinity !== undefined);
-  return isKeyed ? [['LOADED', ({ resident = [] }) => resident.join(' '), 'shrinks']] : [];
+  return isKeyed ? [['LOADED', formatKeys, 'shrinks']] : [];
 }
 
 function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instances'>): Columns<Instance> {
@@ -79,7 +97,7 @@ function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instance
     ['QUEUE', 'queue_depth', 'right'],
     ['SPEED', ({ duration_ms: ms }) => (ms === null ? '' : formatDuration(ms)), 'right'],
     ['SUCCEEDED', formatSuccess, 'right'],
-    ['TODAY', ({ endpoint }) => formatUsd(costs.get(endpoint) ?? 0), 'right'],
+    ['TODAY', ({ name, endpoint }) => formatUsd(costs.get(toInstanceName(name, endpoint)) ?? 0), 'right'],
     ['TAGS', ({ tags }) => tags.join(' '), 'shrinks'],
     ['ENDPOINT', 'endpoint', 'shrinks'],
     ...loadedColumn(instances),
@@ -95,12 +113,11 @@ function formatSuccess({ recent_calls: { succeeded, failed } }: Instance): strin
   return all === 0 ? '' : `${Math.round((succeeded / all) * 100)} %`;
 }
 
-function describeSum({ instances, costs, hasMore }: FleetPicture): string {
+function describeSum({ instances, todayUsd, hasMore }: FleetPicture): string {
   const busy = instances.filter(({ in_flight }) => in_flight > 0).length;
   const up = instances.filter(({ state }) => state === 'up').length;
-  const usd = [...costs.values()].reduce((sum, one) => sum + one, 0);
   const more = hasMore ? '; more than 200 capabilities' : '';
-  return `${instances.length} instances, ${up} up, ${busy} busy; ${formatUsd(usd)} today${more}`;
+  return `${instances.length} instances, ${up} up, ${busy} busy; ${formatUsd(todayUsd)} today${more}`;
 }
 
 const frameMs = 1_000;
@@ -214,12 +231,6 @@ export async function waitUntilIdle({ print, shell }: Session, count: () => Prom
   shell.exitWith(exitCodes.interrupted);
 }
 
-/** A moment, or a duration from now. */
-export function readEnd(text: string): string {
-  const ahead = readDuration(text);
-  return ahead === undefined ? readMoment(text) : new Date(Date.now() + ahead).toISOString();
-}
-
 const instanceArgument = { '<instance>': 'its endpoint, or a capability that has one instance' } as const;
 const capabilityOption = {
   '--capability <name>': 'only this capability at the endpoint, also when it is not listed',
@@ -231,7 +242,7 @@ const drainCommand = procedure('drain', {
   args: instanceArgument,
   options: {
     '-r, --reason <text>': 'why; all see it in the fleet',
-    '--until <time>': parsed('when the drain ends: 2h (from now), a day or a moment', readEnd),
+    '--until <time>': parsed('when the drain ends: 2h (from now), a day or a moment', readFuture),
     '--wait': 'wait until no call is open there',
     ...capabilityOption,
   },

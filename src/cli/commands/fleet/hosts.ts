@@ -4,8 +4,9 @@ import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { type ApiAnswer, jsonBody, path } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
 import { parsed, procedure } from '../../command.ts';
+import { readFuture } from '../../input/run-filter.ts';
 import type { Columns } from '../../render/print.ts';
-import { readEnd, waitUntilIdle } from './fleet.ts';
+import { waitUntilIdle } from './fleet.ts';
 
 const hostTable: Columns<Host> = [
   ['HOST', 'name'],
@@ -58,7 +59,7 @@ const drainCommand = procedure('drain', {
   args: hostArgument,
   options: {
     '-r, --reason <text>': 'why; all see it in the fleet',
-    '--until <time>': parsed('when the drain ends: 2h (from now), a day or a moment', readEnd),
+    '--until <time>': parsed('when the drain ends: 2h (from now), a day or a moment', readFuture),
     '--wait': 'wait until no call is open there',
   },
   run: async (session, { reason, until, wait, host }) => {
