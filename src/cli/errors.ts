@@ -99,14 +99,15 @@ export function describeError(thrown: unknown): ErrorReport {
   if (thrown instanceof ProblemError) {
     return { lines: describeProblem(thrown.problem), exitCode: exitCodes.failed };
   }
-  if (thrown instanceof UnreachableError) return { lines: [thrown.message], exitCode: exitCodes.unknown };
+  if (thrown instanceof UnreachableError)
+    return { lines: thrown.message.split('\n'), exitCode: exitCodes.unknown };
   if (thrown instanceof UsageError) {
-    return { lines: [`error usage: ${thrown.message}`], exitCode: exitCodes.failed };
+    return { lines: `error usage: ${thrown.message}`.split('\n'), exitCode: exitCodes.failed };
   }
   const missing = findMissingPart(thrown);
   if (missing !== null) {
-    return { lines: [`error missing_part: ${missing.message}`], exitCode: exitCodes.missingPart };
+    return { lines: `error missing_part: ${missing.message}`.split('\n'), exitCode: exitCodes.missingPart };
   }
   const message = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-  return { lines: [`error internal: ${message}`], exitCode: exitCodes.failed };
+  return { lines: `error internal: ${message}`.split('\n'), exitCode: exitCodes.failed };
 }

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError } from 'commander';
 import { registerCommands } from './command-table.ts';
 import { describeError } from './errors.ts';
-import { createStyle, removeControls, wantsColour } from './render/print.ts';
+import { createStyle, toLine, wantsColour } from './render/print.ts';
 import type { Shell } from './shell.ts';
 
 function readVersion(): string {
@@ -34,7 +34,7 @@ function createProgram({ stdout, stderr }: Shell): Command {
 function report(thrown: unknown, { stderr, environment, exitWith }: Shell): void {
   const style = createStyle(wantsColour(stderr, environment));
   const { lines, exitCode } = describeError(thrown);
-  const painted = lines.map((line) => removeControls(line).replace(/^error \S+:/, style.red));
+  const painted = lines.map((line) => toLine(line).replace(/^error \S+:/, style.red));
   stderr.write(`${painted.join('\n')}\n`);
   exitWith(exitCode);
 }

@@ -104,8 +104,8 @@ it('colours on a terminal, but not under NO_COLOR', async () => {
   expect((await capstan(words, { columns: 80, environment: { NO_COLOR: '1' } })).stdout).not.toContain(red);
 });
 
-it('passes no cursor movement from an answer on to the terminal', async () => {
-  const detail = 'gone \u001b[2J\u001b]0;title\u0007\u009b1A\r';
+it('passes no cursor movement, direction or line break from an answer on to the terminal', async () => {
+  const detail = 'gone \u001b[2J\u001b]0;title\u0007\u009b1A\rnow\n\u2028error \u202eother';
   const url = await serve((_, response) =>
     response.writeHead(404).end(JSON.stringify({ code: 'not_found', detail })),
   );
@@ -113,7 +113,7 @@ it('passes no cursor movement from an answer on to the terminal', async () => {
     columns: 80,
     environment: { NO_COLOR: '1' },
   });
-  expect(stderr).toBe('error not_found: gone [2J]0;title1A\n');
+  expect(stderr).toBe('error not_found: gone [2J]0;title1A now error other\n');
 });
 
 it('suggests the command that was meant', async () => {
@@ -143,4 +143,21 @@ it('explains which port 0 means', async () => {
   expect((await capstan(['dev', '--help'])).stdout.replaceAll(/\s+/g, ' ')).toContain(
     '0: the last one, or a free one',
   );
+});
+
+it('shows a reason with a foreign text as one line, and JSON without what a terminal obeys', async () => {
+  const decision = {
+    decision_id: 'dec_1',
+    chosen: null,
+    reason: 'a\nb \u202e <b>x</b> is loaded there',
+    candidates: [],
+    reserved_usd: 0,
+    settled_usd: null,
+  };
+  const url = await serve((_, response) => response.end(JSON.stringify(decision)));
+  const words = ['route', 'rem', ...at(url)];
+  expect((await capstan(words)).stdout).toContain('why: a b  <b>x</b> is loaded there\n');
+  const { stdout } = await capstan([...words, '--json'], { columns: 80 });
+  expect(stdout).toContain('b \\u202e <b>');
+  expect(JSON.parse(stdout)).toEqual(decision);
 });

@@ -1,7 +1,7 @@
 /**
  * The output of a command: results to stdout, remarks to stderr, so that a pipe gets results only. Text from outside
  * (capability errors, file names) may hold control characters. They are removed here, except colours, so that no text
- * can move the cursor or change the window's title.
+ * can move the cursor, change the window's title, turn the direction of others, or begin a line that looks like ours.
  */
 
 import { stripVTControlCharacters } from 'node:util';
@@ -90,7 +90,7 @@ export function cutText(text: string, cells: number): string {
 }
 
 function oneLine(text: string): string {
-  return text.replace(/\s*[\r\n]+\s*/g, ' ');
+  return text.replace(/\s*[\r\n\u2028\u2029]+\s*/g, ' ');
 }
 
 function fitWidths(columns: readonly Column[], natural: readonly number[], width: number): number[] {
@@ -181,17 +181,26 @@ export interface Printer {
   readonly line: (text?: string) => void;
   readonly lines: (texts: readonly string[]) => void;
   readonly table: <Row>(table: Columns<Row>, rows: readonly Row[]) => void;
-  /** An API answer as received, with a newline at the end. */
+  /** An API answer as received, with a newline at the end; on a terminal, without what that would obey. */
   readonly json: (text: string) => void;
   /** To stderr. */
   readonly remark: (text: string) => void;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes
-const unsafe = /\u001b(?!\[[0-9;]*m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/g;
+const unsafe = /\u001b(?!\[[0-9;]*m)|(?![\t\n\u001b])\p{Cc}|\p{Bidi_Control}/gu;
 
-export function removeControls(text: string): string {
-  return text.replace(unsafe, '');
+/** A text as one line of a terminal. */
+export function toLine(text: string): string {
+  return oneLine(text).replace(unsafe, '');
+}
+
+/** The same JSON: such characters are only in its strings. */
+function escapeInJson(text: string): string {
+  return text.replace(
+    /(?![\r\n\t])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function widthOf(output: Terminal): number {
@@ -202,7 +211,7 @@ export function createPrinter({ stdout, stderr, environment, now: clock }: Shell
   const style = createStyle(wantsColour(stdout, environment));
   const width = widthOf(stdout);
   const line = (text = ''): void => {
-    stdout.write(`${removeControls(text)}\n`);
+    stdout.write(`${toLine(text)}\n`);
   };
   const lines = (texts: readonly string[]): void => texts.forEach(line);
   return {
@@ -212,10 +221,11 @@ export function createPrinter({ stdout, stderr, environment, now: clock }: Shell
     lines,
     table: (table, rows) => lines(renderRows(table, rows, { width, style, now: clock() })),
     json: (text) => {
-      stdout.write(text.endsWith('\n') ? text : `${text}\n`);
+      const shown = stdout.isTTY === true ? escapeInJson(text) : text;
+      stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
     },
     remark: (text) => {
-      stderr.write(`${removeControls(text)}\n`);
+      stderr.write(`${toLine(text)}\n`);
     },
   };
 }

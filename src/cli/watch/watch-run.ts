@@ -14,7 +14,7 @@ import type { Session } from '../client/session.ts';
 import { exitCodeOf, exitCodes, UnreachableError } from '../errors.ts';
 import { getRun } from '../input/arguments.ts';
 import { formatDuration } from '../render/formats.ts';
-import { removeControls } from '../render/print.ts';
+import { toLine } from '../render/print.ts';
 import { renderRunHead, renderSteps, showRun } from '../render/run.ts';
 import type { Terminal } from '../shell.ts';
 import { followEvents, formatEvent } from './events.ts';
@@ -31,9 +31,7 @@ export function createLiveBlock(terminal: Terminal): LiveBlock {
   const home = (): string => (height === 0 ? '' : `\u001b[${height}A`);
   return {
     show: (lines) => {
-      terminal.write(
-        `${home()}${lines.map((line) => `\u001b[2K${removeControls(line)}\n`).join('')}\u001b[J`,
-      );
+      terminal.write(`${home()}${lines.map((line) => `\u001b[2K${toLine(line)}\n`).join('')}\u001b[J`);
       height = lines.length;
     },
     clear: () => {

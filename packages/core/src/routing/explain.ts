@@ -20,13 +20,20 @@ function describeDoubt(next: RankedInstance): string {
   return next.instance.state === 'warming' ? 'is still warming up' : 'has a late heartbeat';
 }
 
+/** By price and time: something else has decided. */
+function isEqual(one: RankedInstance, other: RankedInstance): boolean {
+  const isNear = (a: number, b: number) => isTied(Math.max(a, b), Math.min(a, b));
+  return isNear(one.score, other.score) && isNear(one.countedMs, other.countedMs);
+}
+
 function describeFirst(best: RankedInstance, next: RankedInstance | undefined): string {
   const { endpoint } = best.instance;
   if (next === undefined) return `${endpoint} has the best price and time ${expectation(best)}`;
   const other = `${next.instance.endpoint} ${expectation(next)}`;
-  return next.place === best.place
-    ? `${endpoint} has the best price and time ${expectation(best)}, before ${other}${next.isFull ? ', which is full' : ''}`
-    : `${endpoint} is the first choice ${expectation(best)}: ${other} ${describeDoubt(next)}`;
+  if (next.place !== best.place)
+    return `${endpoint} is the first choice ${expectation(best)}: ${other} ${describeDoubt(next)}`;
+  const than = isEqual(best, next) ? `equal to those of ${next.instance.endpoint}` : `before ${other}`;
+  return `${endpoint} has the best price and time ${expectation(best)}, ${than}${next.isFull ? ', which is full' : ''}`;
 }
 
 function describeLastResort({ instance: { state } }: RankedInstance): string {

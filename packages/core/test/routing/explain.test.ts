@@ -52,6 +52,17 @@ const reasons: [rule: string, Story, reason: string][] = [
       `before ${at('paid')} (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
+    'one of two that are equal',
+    { fleet: [aPaid('a', 0.02), aPaid('b', 0.02, { duration_ms: 1_009 })] },
+    `${at('b')} has the best price and time (about 0.02 USD, done in about 1.0 s), equal to those of ${at('a')}`,
+  ],
+  [
+    'one that is a little faster than another of the same price',
+    { fleet: [aPaid('a', 0.02), aPaid('b', 0.02, { duration_ms: 1_020 })] },
+    `${at('a')} has the best price and time (about 0.02 USD, done in about 1.0 s), ` +
+      `before ${at('b')} (about 0.02 USD, done in about 1.0 s)`,
+  ],
+  [
     'one that is free, before a faster one with a line',
     {
       fleet: [anInstance('a', { held: 1 }), aPaid('slow', 0, { duration_ms: 30_000 })],

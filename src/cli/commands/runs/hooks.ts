@@ -198,7 +198,7 @@ export const registerHooksCommand = group('hooks', 'start runs for requests from
     args: deliveryArgument,
     call: ({ client }, { hook, delivery }) =>
       client.get(path`/v1/hooks/${hook}/deliveries/${delivery}`, HookDeliveryDetail),
-    show: (detail, { print }) => print.line(JSON.stringify(detail, null, 2)),
+    show: (detail, { print }) => print.json(JSON.stringify(detail, null, 2)),
   }),
   command('replay', {
     about: 'send a logged delivery again, by the settings as they are now',
