@@ -265,7 +265,8 @@ class Simulation {
 
   #learn(instance: Instance, residency: Residency, tookMs: number): void {
     const { key } = residency;
-    const { isCold, isDistrusted, durationMs, ratio } = readTimes(residency, tookMs);
+    const { isClear, isCold, isDistrusted, durationMs, ratio } = readTimes(residency, tookMs);
+    if (!isClear) return;
     this.#books.note(key, isCold, durationMs);
     instance.pace = applyFolded(instance.pace ?? 1, foldValue(undefined, ratio, paceWeight));
     if (isDistrusted) instance.distrusted = { ...instance.distrusted, [key]: this.#nowMs + distrustMs };

@@ -131,6 +131,7 @@ class Recorder implements ResidencyRecorder {
   recordCall(instance: Owned, residency: Residency, callMs: number): void {
     const { key } = residency;
     const times = readTimes(residency, callMs);
+    if (!times.isClear) return;
     for (const one of [key, anyKey]) this.#seen.addTime(instance, one, times);
     const distrusted = times.isDistrusted ? { [key]: this.#ctx.fleet.nowMs() + distrustMs } : {};
     this.#seen.addLesson(instance.instance_id, times.ratio, distrusted);

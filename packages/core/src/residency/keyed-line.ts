@@ -19,7 +19,7 @@ import {
 } from '../routing/call-line.ts';
 import { freeSlots, lineMs } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
-import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
+import { type KeyedFleet, keepsKey, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
 export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
@@ -193,7 +193,9 @@ class Seats {
     if (key === null) return undefined;
     const free = this.bestFree(member);
     const freeMs = free === undefined ? Number.POSITIVE_INFINITY : ownMs(this.#found(key, free));
-    const full = this.accepted(member).filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
+    const full = this.accepted(member).filter(
+      (seat) => seat.free === 0 && keepsKey(seat.instance, this.#found(key, seat)),
+    );
     const waitMs = (seat: Seat): number => {
       const found = this.#found(key, seat);
       return lineMs(seat.instance, found, seat.pending) + ownMs(found);

@@ -4,7 +4,8 @@
  * Nothing here decides whether a call is allowed.
  * - W1: a key is resident where it was served last, or where the list of the instance has it: the keys that it has
  *   served or reported, the latest first, as many as it holds at once.
- * - W2: a key that was listed, and took the time of a load, is not trusted on that instance for an hour.
+ * - W2: a key that was listed, and took the time of a load, is not trusted on that instance for an hour. Before a load
+ *   was seen, its time shows nothing, unless it is twice that of a warm call.
  * - W3: a call takes the time of a warm call, and of a load where its key is not resident; behind others, their time too.
  * - W4: an instance with the key may be waited for as long as the wait is shorter than a load elsewhere (R3).
  * - W5: in a line, a call whose key is resident on a free instance passes others of its rank. The first of them gets a
@@ -174,6 +175,14 @@ export function residencyOf(
   return found;
 }
 
+/** W4: a full one has the key when its call ends. One that holds a single key has that of its call, whatever it reports. */
+export function keepsKey(
+  { max_resident }: Pick<InstanceSnapshot, 'max_resident'>,
+  { isResident, isListed }: Residency,
+): boolean {
+  return isResident && (!isListed || (max_resident ?? 1) > 1);
+}
+
 /** W3, with a free slot. */
 export function ownMs({ isResident, warmMs, loadMs }: Residency): number {
   return isResident ? warmMs : warmMs + loadMs;
@@ -182,6 +191,8 @@ export function ownMs({ isResident, warmMs, loadMs }: Residency): number {
 // What an ended call shows of these times.
 
 export interface SeenTimes {
+  /** Whether it is one of a warm call or of a cold one. */
+  readonly isClear: boolean;
   /** It took the time of a load, whatever was expected. */
   readonly isCold: boolean;
   /** W2 */
@@ -194,6 +205,8 @@ export interface SeenTimes {
 
 /** A load that is shorter than this part of a warm call looks like work. */
 const leastLoad = 0.25;
+/** Where no load was seen: so many warm calls look like one. */
+const likeLoad = 2;
 const mostRatio = 4;
 
 /** What the time of a successful call shows. */
@@ -201,13 +214,14 @@ export function readTimes(
   { isResident, isListed, isLearnt, warmMs, loadMs, pace }: Residency,
   durationMs: number,
 ): SeenTimes {
-  const isLong = durationMs > warmMs + loadMs / 2;
-  const isDistrusted = isListed && loadMs > leastLoad * warmMs && isLong;
+  const isUnknown = loadMs === 0;
+  const isLong = durationMs > (isUnknown ? likeLoad * warmMs : warmMs + loadMs / 2);
+  const isDistrusted = isListed && isLong && (isUnknown || loadMs > leastLoad * warmMs);
   const isCold = !isResident || isDistrusted;
   const usualMs = Math.max(1, (isCold ? warmMs + loadMs : warmMs) / pace);
   const boundMs = isLearnt ? Math.min(durationMs, mostRatio * usualMs) : durationMs;
   const ratio = Math.min(mostRatio, Math.max(1 / mostRatio, durationMs / usualMs));
-  return { isCold, isDistrusted, durationMs: boundMs, ratio };
+  return { isClear: !isListed || !isUnknown || isLong, isCold, isDistrusted, durationMs: boundMs, ratio };
 }
 
 /** Weights of a new call in the averages. */

@@ -116,7 +116,7 @@ export interface Tie {
 function lossOf({ residency, isFull }: RankedInstance): number {
   if (residency === undefined) return 0;
   if (isFull) return Number.POSITIVE_INFINITY;
-  if (residency.isResident) return 0;
+  if (residency.isResident) return residency.isListed ? 0.5 : 0;
   return residency.usedAtMs === null ? 1 : 2 + residency.usedAtMs;
 }
 

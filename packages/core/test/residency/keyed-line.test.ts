@@ -264,6 +264,12 @@ describe('W4: the wait that a load is compared with', () => {
     expect(turns([other, cold], [aCall('1', 'x')])).toEqual(['1']);
   });
 
+  it('counts on a report only where an instance holds several keys', () => {
+    const lists = aBox('lists', 'z', { ...busy, resident: ['z', 'x'] });
+    expect(turns([lists, cold], [aCall('1', 'x')])).toEqual(['1']);
+    expect(turns([{ ...lists, max_resident: 2 }, cold], [aCall('1', 'x')])).toEqual([]);
+  });
+
   it('is no reason to wait where a load takes as long', () => {
     const at = (ranMs: number) => aBox('full', 'x', { held: 1, busy_since_ms: now - ranMs });
     expect(turns([at(1_000), cold], [aCall('1', 'x')])).toEqual(['1']);

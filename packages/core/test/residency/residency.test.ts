@@ -218,6 +218,9 @@ describe('R8: among instances that are as fast', () => {
     expect(chosenOf([idle(900), never, idle(500)])).toEqual(new Set(['never']));
     expect(chosenOf([never, aBox('empty')])).toEqual(new Set(['empty']));
     expect(chosenOf([aBox('empty'), aBox('warm', { resident: ['sdxl'] })])).toEqual(new Set(['warm']));
+    const listed = aBox('listed', { resident: ['x', 'sdxl'] });
+    expect(chosenOf([listed, aBox('warm', { resident: ['sdxl'] })])).toEqual(new Set(['warm']));
+    expect(chosenOf([listed, never, aBox('empty')])).toEqual(new Set(['listed']));
     expect(chosenOf([aBox('empty'), aBox('empty2')])).toEqual(new Set(['empty', 'empty2']));
   });
 });
@@ -511,7 +514,7 @@ describe('what the time of a call shows', () => {
     ['a slow instance', { warmMs: 2_000, loadMs: 6_000, pace: 2 }, 8_000, { isCold: true, ratio: 2 }],
     ['a warm call', { isResident: true }, 1_500, { isCold: false, ratio: 1.5, isDistrusted: false }],
     ['a long warm call', { isResident: true }, 4_000, { isCold: false, ratio: 4, isDistrusted: false }],
-    ['a listed key that it has', listed, 2_500, { isCold: false, isDistrusted: false }],
+    ['a listed key that it has', listed, 2_500, { isClear: true, isCold: false, isDistrusted: false }],
     ['a listed key that it lacks', listed, 2_501, { isCold: true, isDistrusted: true }],
     [
       'a load that looks like work',
@@ -520,6 +523,24 @@ describe('what the time of a call shows', () => {
       { isCold: false, isDistrusted: false },
     ],
     ['a load that is longer', { ...listed, loadMs: 251 }, 2_000, { isCold: true, isDistrusted: true }],
+    [
+      'nothing, of a listed key before a load was seen',
+      { ...listed, loadMs: 0 },
+      2_000,
+      { isClear: false, isCold: false, isDistrusted: false },
+    ],
+    [
+      'a load, of a listed key whose call took twice as long',
+      { ...listed, loadMs: 0 },
+      2_001,
+      { isClear: true, isCold: true, isDistrusted: true },
+    ],
+    [
+      'a warm call, of the key that was served last, before a load was seen',
+      { isResident: true, loadMs: 0 },
+      9_000,
+      { isClear: true, isCold: false, isDistrusted: false },
+    ],
     ['a call that hung', {}, 99_000, { durationMs: 16_000, ratio: 4 }],
     ['a call that hung, of an unknown key', { isLearnt: false }, 99_000, { durationMs: 99_000, ratio: 4 }],
     ['a short call of a key that took no time', { isResident: true, warmMs: 0, loadMs: 9 }, 3, { ratio: 3 }],
