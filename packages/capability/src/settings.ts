@@ -45,7 +45,8 @@ export function readSettings(environment: NodeJS.ProcessEnv = process.env): Sett
   const present = Object.entries(environment).filter(([, value]) => value !== undefined && value !== '');
   const parsed = SettingsSchema.safeParse(Object.fromEntries(present));
   if (parsed.success) return parsed.data;
-  throw new Error(`settings of the capability: ${z.prettifyError(parsed.error)}`);
+  const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  throw new Error(`settings of the capability: ${faults.join('; ')}`);
 }
 
 /** @returns undefined where the variable is not set */

@@ -11,7 +11,11 @@ describe('readSettings', () => {
 
   it.each([
     ['a port that is none', { PORT: '70000' }, /PORT/],
-    ['a router without a token', { ROUTER_URL: 'http://router' }, /ROUTER_TOKEN/],
+    [
+      'a router without a token',
+      { ROUTER_URL: 'http://router' },
+      /^settings of the capability: ROUTER_TOKEN: needed because ROUTER_URL is set$/,
+    ],
     ['a router address that is none', { ROUTER_URL: 'router:80', ROUTER_TOKEN: 't' }, /ROUTER_URL/],
     [
       'every address, but none to register',

@@ -95,13 +95,20 @@ export async function resolveConnection(
   };
 }
 
-/** Completes the environment of instances with the settings of a stack that runs on this machine. */
+/**
+ * Completes the environment of instances with the settings of a stack that runs on this machine.
+ * @throws UnreachableError for an address without a key
+ */
 export async function routerEnvironment(
   given: NodeJS.ProcessEnv,
   isRegistered: boolean,
   data: string | undefined,
 ): Promise<NodeJS.ProcessEnv> {
   if (!isRegistered) return { ...given, ROUTER_URL: undefined };
+  if (given.ROUTER_URL && !given.ROUTER_TOKEN)
+    throw new UnreachableError(
+      'ROUTER_URL is set, and ROUTER_TOKEN is not; set both, or only serve with --no-register',
+    );
   if (given.ROUTER_URL) return given;
   const stack = await readStack(dataFolder(data, given));
   return stack === undefined ? given : stackEnvironment(given, stack);

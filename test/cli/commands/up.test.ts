@@ -26,6 +26,16 @@ it('names the key of a host at which nothing can listen, and ends', async () => 
   expect(seen).toMatchObject({ exitCode: 1, stderr: `error usage: ${fault}\n` });
 });
 
+it.each([['up'], ['capability wrap'], ['capability start']])(
+  '%s names a router without a key',
+  async (words) => {
+    const { shell, seen } = aShell({ environment: { ROUTER_URL: 'http://127.0.0.1:1' } });
+    await runCapstan([...words.split(' '), await writeFleet()], shell);
+    const stderr = 'ROUTER_URL is set, and ROUTER_TOKEN is not; set both, or only serve with --no-register\n';
+    expect(seen).toMatchObject({ exitCode: 2, stderr });
+  },
+);
+
 it('leaves nothing behind when the start fails', async () => {
   const file = await writeFleet();
   const reading = readFleetPlan({ file, environment: {}, checks: false });

@@ -10,7 +10,6 @@ import {
   InstanceList,
   type SharedWith,
 } from '@capstan/core/contracts/capability';
-import { readDuration } from '@capstan/core/contracts/duration-text';
 import { CostSeries } from '@capstan/core/contracts/money';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import { describeDrain } from '@capstan/core/fleet/instance-states';

@@ -79,7 +79,7 @@ const wrapCommand = local('wrap', {
   run: async ({ file, check, stateDir, data, register }, shell) => {
     const print = createPrinter(shell);
     const { name, text, type } = await readSource(file, shell.stdin);
-    const environment = await routerEnvironment(shell.environment, register === true, data);
+    const environment = await routerEnvironment(shell.environment, register === true && !check, data);
     const source = { file, text, stateDir, environment, checks: check };
     const reading = readWrapSource(source);
     if ('findings' in reading) {
