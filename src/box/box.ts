@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { findPort, instancePorts } from '@capstan/capability/lifecycle/start-instance';
 import { localAddress, readSettings, type Settings } from '@capstan/capability/settings';
+import { BoxAddress } from '@capstan/core/contracts/fleet-file';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import { startWatchdog, type Watchdog } from '../dev/supervisor/watchdog.ts';
 import type { FleetPlan, PlannedInstance } from './fleet-plan.ts';
@@ -71,6 +72,8 @@ export async function readBoxSettings(
   const { host, advertise } = listen;
   const merged = { ...environment, PORT: undefined, HOST: host ?? environment.HOST };
   const settings = readSettings({ ...merged, ADVERTISE_URL: advertise ?? environment.ADVERTISE_URL });
+  const address = BoxAddress.optional().safeParse(settings.ADVERTISE_URL);
+  if (!address.success) throw new Error(`ADVERTISE_URL ${address.error.issues[0]?.message}`);
   await findPort(settings.HOST, 0).catch((error: Error) => {
     throw new Error(`${host === undefined ? 'HOST' : 'listen.host'}: ${error.message}`, { cause: error });
   });

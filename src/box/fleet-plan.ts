@@ -5,7 +5,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { isPath } from '@capstan/capability/bootstrap/packages';
+import { findFolderFault } from '@capstan/capability/bootstrap/start-capability';
+import { findProgramFault } from '@capstan/capability/lifecycle/prerequisites';
 import type { Registrable } from '@capstan/capability/lifecycle/registration';
+import { findWarmUpFault } from '@capstan/core/contracts/capability';
 import { entryKinds, type FleetEntry, FleetFile } from '@capstan/core/contracts/fleet-file';
 import { findTakesFault } from '@capstan/core/contracts/host';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
@@ -17,8 +20,9 @@ import { detectFormat, findSource, type SourceNode } from '@capstan/core/definit
 import { readStrict } from '@capstan/core/definitions/strict-shape';
 import { parseDuration } from '@capstan/core/duration';
 import { extendPointer } from '@capstan/core/json/values';
-import { maskText, readEnvironment } from '@capstan/wrap/file-variables';
-import { readWrapFile, readWrapPart } from '@capstan/wrap/wrap-file';
+import { findCostFaults } from '@capstan/core/money/cost-expressions';
+import { maskText, missingValue, readEnvironment } from '@capstan/wrap/file-variables';
+import { readWrapFile, readWrapPart, type WrapDefinition } from '@capstan/wrap/wrap-file';
 
 /** What runs. */
 type InstanceSource =
@@ -132,48 +136,100 @@ function readText(path: string, pointer: string, reading: FleetText): string | u
   }
 }
 
+/** An entry, or a key of one. */
+interface EntryPlace {
+  readonly pointer: string;
+  readonly reading: FleetText;
+}
+
+/** What the router would refuse: facts of the entry, alone or beside those of its capability. */
+function checkFacts(
+  { cost, warm_up }: FleetEntry,
+  capability: Partial<Registrable>,
+  { pointer, reading }: EntryPlace,
+): void {
+  const cost_model = cost ?? capability.cost_model;
+  const given = { warm_up: warm_up ?? capability.warm_up };
+  const unpaid = cost_model === undefined ? null : findWarmUpFault({ ...given, cost_model });
+  if (unpaid !== null)
+    refuse(reading, extendPointer(pointer, warm_up ? 'warm_up' : 'cost'), `warm_up ${unpaid}`);
+  if (cost === undefined) return;
+  for (const { field, message } of findCostFaults({
+    cost_model: cost,
+    settle: capability.settle ?? 'computed',
+  }))
+    refuse(reading, extendPointer(pointer, 'cost', field), message);
+}
+
+function acceptWrap({ capability, missing }: WrapDefinition, own: FleetEntry, place: EntryPlace): void {
+  for (const name of missing) place.reading.missing.add(name);
+  checkFacts(own, capability, place);
+}
+
 /** Also checks it. Null after a fault. */
 function planWrap(
   wrap: NonNullable<FleetEntry['wrap']>,
   environment: NodeJS.ProcessEnv,
-  { pointer, reading }: { readonly pointer: string; readonly reading: FleetText },
+  { pointer, reading, own }: EntryPlace & { readonly own: FleetEntry },
 ): InstanceSource | null {
   const { folder, root, text, checks } = reading;
+  const at = extendPointer(pointer, 'wrap');
   const options = { stateDir: folder, environment, checks };
   if (typeof wrap !== 'string') {
-    const part = findSource(root, pointer).node;
+    const part = findSource(root, at).node;
     const read = readWrapPart({ root: part, text }, { ...options, folder });
     if ('findings' in read) reading.elsewhere.push({ name: reading.file, ...read });
-    else for (const name of read.missing) reading.missing.add(name);
+    else acceptWrap(read, own, { pointer, reading });
     return { kind: 'wrap', folder, text: JSON.stringify(wrap) };
   }
   const path = resolve(folder, wrap);
-  const written = readText(path, pointer, reading);
+  const written = readText(path, at, reading);
   if (written === undefined) return null;
   const read = readWrapFile(written, { ...options, folder: dirname(path) });
   const name = relative(process.cwd(), path) || basename(path);
   if ('findings' in read) reading.elsewhere.push({ name, ...read });
-  else for (const one of read.missing) reading.missing.add(one);
+  else acceptWrap(read, own, { pointer, reading });
   return { kind: 'wrap', folder: dirname(path), text: written };
 }
 
 function planProgram(
-  { program, folder = '.' }: FleetEntry,
-  pointer: string,
-  reading: FleetText,
+  own: FleetEntry,
+  environment: NodeJS.ProcessEnv,
+  { pointer, reading }: EntryPlace,
 ): InstanceSource {
+  const { program, folder = '.', settle = 'computed' } = own;
   const place = resolve(reading.folder, folder);
-  if (!isFolder(place)) refuse(reading, extendPointer(pointer, 'folder'), `there is no folder ${place}`);
+  const isPlace = isFolder(place);
+  if (!isPlace) refuse(reading, extendPointer(pointer, 'folder'), `there is no folder ${place}`);
+  const fault =
+    isPlace && typeof program === 'object' ? findProgramFault(program[0], environment, place) : null;
+  if (fault !== null && hasPath(environment)) refuse(reading, extendPointer(pointer, 'program', 0), fault);
+  checkFacts(own, { settle }, { pointer, reading });
   const command = typeof program === 'string' ? (['/bin/sh', '-c', program] as const) : program;
   return { kind: 'program', folder: place, command: command ?? ['/bin/sh'] };
 }
 
+/** False where a variable of it is not set, so that nothing is known about its programs. */
+function hasPath({ PATH = '' }: NodeJS.ProcessEnv): boolean {
+  return !PATH.includes(missingValue);
+}
+
 /** A folder beside the file, else what npm installs. */
-function planModule(module: string, pointer: string, reading: FleetText): InstanceSource {
+function planModule(
+  own: FleetEntry,
+  environment: NodeJS.ProcessEnv,
+  { pointer, reading }: EntryPlace,
+): InstanceSource {
+  const { module = '' } = own;
+  const at = extendPointer(pointer, 'module');
+  // Whether the module reports its costs is known when it runs.
+  checkFacts(own, { settle: 'reported' }, { pointer, reading });
   const path = resolve(reading.folder, module);
-  if (isFolder(path)) return { kind: 'module', source: path };
-  if (isPath(module)) refuse(reading, pointer, `there is no folder ${path}`);
-  return { kind: 'module', source: module };
+  const isFound = isFolder(path);
+  const gone = isPath(module) ? `there is no folder ${path}` : null;
+  const fault = isFound ? findFolderFault(path, environment) : gone;
+  if (fault !== null && hasPath(environment)) refuse(reading, at, fault);
+  return { kind: 'module', source: isFound ? path : module };
 }
 
 /** Variables of the entry and of the defaults; texts may name those of the environment. */
@@ -207,13 +263,14 @@ function planEntry(name: string, file: FleetFile, reading: FleetText): PlannedIn
   if (takesFault !== null) refuse(reading, extendPointer(pointer, 'takes'), takesFault);
   const environment = readVariables(name, file, reading);
   if (kind === null) return [];
-  const at = extendPointer(pointer, kind);
+  const seen = { ...reading.environment, ...environment };
+  const place = { pointer, reading };
   const source =
     kind === 'wrap'
-      ? planWrap(own.wrap ?? '', { ...reading.environment, ...environment }, { pointer: at, reading })
+      ? planWrap(own.wrap ?? '', seen, { ...place, own })
       : kind === 'program'
-        ? planProgram(own, pointer, reading)
-        : planModule(own.module ?? '', at, reading);
+        ? planProgram(own, seen, place)
+        : planModule(own, seen, place);
   if (source === null) return [];
   const planned: PlannedInstance = {
     name,

@@ -15,16 +15,26 @@ command:
   env: {KEY: "\${CLIP_KEY}"}
 `;
 
+const clipFlow =
+  'kind: command, name: clip, version: 1.0.0, description: Cuts., input: {type: object}, command: {argv: [cut]}';
+
 interface Written {
   readonly text: string;
   readonly environment?: NodeJS.ProcessEnv;
   readonly checks?: boolean;
 }
 
-async function read({ text, environment = { CLIP_KEY: 'k' }, checks = false }: Written) {
+async function read({
+  text,
+  environment = { CLIP_KEY: 'k', PATH: process.env.PATH },
+  checks = false,
+}: Written) {
   const folder = await aFolder();
   await writeFile(join(folder, 'clip.yaml'), clip);
   await mkdir(join(folder, 'shout'));
+  await writeFile(join(folder, 'shout', 'index.ts'), '');
+  await mkdir(join(folder, 'script'));
+  await writeFile(join(folder, 'script', 'package.json'), '{"capstan": {"start": ["no-such-program"]}}');
   const file = join(folder, 'fleet.yaml');
   await writeFile(file, text);
   return { folder, reading: readFleetPlan({ file, environment, checks }) };
@@ -117,6 +127,11 @@ it('checks without the variables, and names those that are not set', async () =>
   ]);
 });
 
+it('knows nothing of programs on a PATH whose variable is not set', async () => {
+  const text = `capabilities: {a: {program: [elsewhere], env: {PATH: "\${OTHER}:/bin"}}}`;
+  expect((await plan(text, { environment: {}, checks: true })).missing).toEqual(['OTHER']);
+});
+
 it('lets the variables of an entry replace those of the environment in its wrap file', async () => {
   const { missing } = await plan('capabilities: {clip: {wrap: clip.yaml, env: {CLIP_KEY: own}}}', {
     environment: {},
@@ -166,6 +181,37 @@ it.each([
     `listen: {host: 999.1.1.1}\n${entry('module: shout')}`,
     '1:16 value_invalid: is "999.1.1.1"; an IP address or the name of a host is allowed',
   ],
+  [
+    entry('program: x, cost: {type: per_call, rate_usd: 1}, warm_up: {input: {}}'),
+    '2:65 value_invalid: warm_up is for instances whose rate is 0, because no project pays for that call; the rate is 1 USD',
+  ],
+  [
+    entry(`wrap: {${clipFlow}, warm_up: {input: {}}}, cost: {type: per_call, rate_usd: 1}`),
+    'value_invalid: warm_up is for instances whose rate is 0',
+  ],
+  [
+    entry('module: shout, cost: {type: per_call, rate_usd: 1, worst_case: "{{ job.a }}"}'),
+    '2:70 value_invalid: at character',
+  ],
+  [entry('program: [no-such-program]'), '2:17 value_invalid: no program no-such-program is on the PATH'],
+  [
+    entry('program: [./nothere], folder: shout'),
+    '2:17 value_invalid: FOLDER/shout/nothere is no program that can be executed',
+  ],
+  [entry('module: .'), '2:15 value_invalid: FOLDER has no index.ts: a module is'],
+  [entry('module: script'), '2:15 value_invalid: no program no-such-program is on the PATH'],
+  ...['?a=1', '#a', '/?'].map((end): [string, string] => [
+    entry(`program: x, advertise_url: "http://b:1${end}"`),
+    '2:34 value_invalid: has a query or fragment, which is not allowed',
+  ]),
+  [
+    entry('program: x, advertise_url: "ftp://b"'),
+    '2:34 value_invalid: is ftp:, only http: and https: are allowed',
+  ],
+  [
+    `listen: {advertise: "http://127.0.0.1:9999"}\n${entry('module: shout')}`,
+    '1:21 value_invalid: has a port, and the port of each instance is added',
+  ],
   [entry('program: x, ready_timeout: 0s'), '2:34 value_invalid: is 0s; 1s to 24h is allowed'],
   [entry('program: x, ready_timeout: 30d'), '2:34 value_invalid: is 30d; 1s to 24h is allowed'],
   [entry('program: x, stop_timeout: 9999d'), '2:33 value_invalid: is 9999d; 0s to 24h is allowed'],
@@ -177,7 +223,7 @@ it.each([
   ['{"capabilities": {"__proto__": {"program": "x"}}}', '1:19 name_forbidden: the key __proto__ is'],
   [entry('wrap: {kind: command, nme: b}'), '2:29 key_unknown: unknown key "nme"'],
 ])('names the fault of %j', async (text, expected) => {
-  expect((await faultsOf(text)).join('\n')).toContain(`fleet.yaml ${expected}`);
+  expect((await faultsOf(text)).join('\n')).toContain(expected);
 });
 
 it('writes a number without a unit as seconds', async () => {

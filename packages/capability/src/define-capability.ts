@@ -7,6 +7,7 @@ import type { PreviousFault } from '@capstan/core/call/wrong-answer';
 import {
   CapabilitySpec,
   CostModel,
+  findWarmUpFault,
   Registration,
   SharedWith,
   WarmUp,
@@ -218,7 +219,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     max_resident,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
-  requireExpressions({ ...definition, settle });
+  requireFacts({ ...definition, settle });
   return {
     ...declared.data,
     ...(resident === undefined ? {} : { resident }),
@@ -231,17 +232,21 @@ export function defineCapability<I extends Schema, O extends Schema>(
   };
 }
 
-/** @throws Error that names the first text that is no expression over the input */
-function requireExpressions({
+/** @throws Error that names the first text that is no expression over the input, or a warm-up that is not free */
+function requireFacts({
   name,
   cost_model,
   settle,
   affinity,
-}: Pick<CapabilityDefinition, 'name' | 'cost_model' | 'affinity'> & Pick<Registration, 'settle'>): void {
+  warm_up,
+}: Pick<CapabilityDefinition, 'name' | 'cost_model' | 'affinity' | 'warm_up'> &
+  Pick<Registration, 'settle'>): void {
   const [fault] = findCostFaults({ cost_model, settle });
   if (fault !== undefined) throw new Error(`capability ${name}: cost_model.${fault.field} ${fault.message}`);
   const message = affinity === undefined ? null : findAffinityFault(affinity);
   if (message !== null) throw new Error(`capability ${name}: affinity: ${message}`);
+  const unpaid = findWarmUpFault({ warm_up, cost_model });
+  if (unpaid !== null) throw new Error(`capability ${name}: warm_up: ${unpaid}`);
 }
 
 /** Answer of `GET /spec`. */

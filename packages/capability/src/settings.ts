@@ -1,4 +1,5 @@
 /** The only reader of the environment for capabilities: the variables that every instance supports. */
+import { InstanceAddress } from '@capstan/core/contracts/capability';
 import { z } from 'zod';
 
 const HttpUrl = z.url({ protocol: /^https?$/ });
@@ -15,7 +16,7 @@ export const SettingsSchema = z
     PORT: z.coerce.number().int().min(0).max(65_535).optional().meta({
       description: 'Port; a random free one of 8100 to 8200 by default, any free one for 0.',
     }),
-    ADVERTISE_URL: HttpUrl.optional().meta({ description: 'Base address that the router is given.' }),
+    ADVERTISE_URL: InstanceAddress.optional().meta({ description: 'Base address that the router is given.' }),
     SHARED_WITH: z.string().optional().meta({
       description:
         'The other projects that the instance serves: `all`, or ids separated by commas; `none` takes back what it was shared with. Without it, the capability decides.',

@@ -1,8 +1,7 @@
 /** A capability out of a checked file: its schemas, its price, and the course of one call. */
-import { access, constants } from 'node:fs/promises';
-import { delimiter, isAbsolute, join } from 'node:path';
 import { type Capability, defineCapability, type ExecContext, type Prerequisite } from '@capstan/capability';
 import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
+import { findExecutable } from '@capstan/capability/lifecycle/prerequisites';
 import type { Schema } from '@capstan/capability/schema';
 import type { CostModel, FailureReport } from '@capstan/core/contracts/capability';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
@@ -153,25 +152,10 @@ async function performInTime(wrapped: Wrapped, input: JsonObject, context: ExecC
   }
 }
 
-async function findProgram(program: string, { PATH = '' }: NodeJS.ProcessEnv): Promise<string | null> {
-  const folders = program.includes('/') || isAbsolute(program) ? [''] : PATH.split(delimiter);
-  for (const folder of folders) {
-    const path = join(folder, program);
-    if (
-      await access(path, constants.X_OK).then(
-        () => true,
-        () => false,
-      )
-    )
-      return path;
-  }
-  return null;
-}
-
 function prerequisiteOf({ program }: PreparedKind, { environment }: WrapHost): Prerequisite[] {
   if (program === undefined) return [];
   const check = async (): Promise<string | null> => {
-    const path = await findProgram(program, environment);
+    const path = findExecutable(program, environment);
     return path === null ? null : `at ${path}`;
   };
   return [{ name: program, check }];

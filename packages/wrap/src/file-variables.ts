@@ -25,6 +25,9 @@ interface EnvironmentReading {
   readonly missing: readonly string[];
 }
 
+/** In place of a variable that is not set. It has the form of an address, so that this fault is the only one. */
+export const missingValue = 'http://missing.invalid';
+
 interface VariableWalk {
   readonly environment: NodeJS.ProcessEnv;
   readonly faults: WrapFault[];
@@ -101,8 +104,7 @@ function replaceVariables(text: string, pointer: string, walk: VariableWalk): st
       const message = `the variable ${name} is not set in the environment`;
       walk.faults.push({ code: 'variable_missing', pointer, offset, message });
       walk.missing.add(name);
-      // Keeps the shape of an address, so that this fault is the only one reported.
-      return 'http://missing.invalid';
+      return missingValue;
     }
     if (place !== 'open' || value.length >= 8) walk.secrets.add(value);
     return value;

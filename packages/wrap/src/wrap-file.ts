@@ -40,7 +40,7 @@ interface WrapFindings {
   readonly shown: string;
 }
 
-interface WrapDefinition {
+export interface WrapDefinition {
   readonly capability: Capability;
   /** Variables that are not set. */
   readonly missing: readonly string[];
@@ -74,9 +74,9 @@ function readPricesVariable(environment: NodeJS.ProcessEnv, compile: WrapCompile
 /** The key that `defineCapability` names, whose message begins with the name of the capability. */
 function placeFault(error: unknown): WrapFault {
   const thrown = error instanceof Error ? error.message : String(error);
-  const [prefix = '', affinity] = /^capability \S+: (?:(affinity): )?/.exec(thrown) ?? [];
+  const [prefix = '', named] = /^capability \S+: (?:(affinity|warm_up): )?/.exec(thrown) ?? [];
   const message = thrown.slice(prefix.length);
-  const field = affinity ?? /^the (input|output) schema/.exec(message)?.[1];
+  const field = named ?? /^the (input|output) schema/.exec(message)?.[1];
   return { code: 'value_invalid', pointer: field === undefined ? '' : `/${field}`, message };
 }
 

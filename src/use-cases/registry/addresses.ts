@@ -5,7 +5,7 @@
  */
 
 import { isIP } from 'node:net';
-import type { Registration } from '@capstan/core/contracts/capability';
+import { findAddressFault, type Registration } from '@capstan/core/contracts/capability';
 import { AppError } from '@capstan/core/errors/app-error';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { AddressPolicy } from '@capstan/guarded-dial/address-policy';
@@ -27,15 +27,9 @@ function findHostFault(policy: AddressPolicy, { hostname, port, protocol }: URL)
 }
 
 function parseAddress(policy: AddressPolicy, text: string, field: AddressField): URL {
-  if (!URL.canParse(text)) throw refuseAddress(field, 'is no URL');
+  const written = findAddressFault(text);
+  if (written !== null) throw refuseAddress(field, written);
   const url = new URL(text);
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw refuseAddress(field, `is ${url.protocol}, only http: and https: are allowed`);
-  }
-  if (url.username !== '' || url.password !== '' || /^\w+:\/*[^/\\]*@/.test(text)) {
-    throw refuseAddress(field, 'has a user or password, which is not allowed');
-  }
-  if (/[?#]/.test(text)) throw refuseAddress(field, 'has a query or fragment, which is not allowed');
   const fault = findHostFault(policy, url);
   if (fault !== null) throw refuseAddress(field, `is not allowed: ${fault}`);
   return url;

@@ -9,7 +9,7 @@
  * registering it again.
  */
 
-import type { Instance, Registration } from '@capstan/core/contracts/capability';
+import { findWarmUpFault, type Instance, type Registration } from '@capstan/core/contracts/capability';
 import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { afterRegistration } from '@capstan/core/fleet/instance-states';
 import { findCostFaults } from '@capstan/core/money/cost-expressions';
@@ -77,10 +77,9 @@ function requireCosts(registration: Registration): void {
 }
 
 /** A warm-up has no payer. @throws AppError `request_invalid` */
-function requireFreeWarmUp({ warm_up, cost_model: { rate_usd } }: Registration): void {
-  if (warm_up === undefined || rate_usd === 0) return;
-  const message = `is for instances whose rate is 0, because nobody pays for that call; the rate is ${rate_usd} USD`;
-  throw refuseField('/warm_up', `warm_up ${message}`, 'not_free');
+function requireFreeWarmUp(registration: Registration): void {
+  const message = findWarmUpFault(registration);
+  if (message !== null) throw refuseField('/warm_up', `warm_up ${message}`, 'not_free');
 }
 
 /** @param registration with normalised addresses @throws as registerInstance */

@@ -7,7 +7,7 @@
  * The package.json of SOURCE defines the start: the entry module of its folder exports `capability =
  * defineCapability({…})`, or a command starts the program.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { register } from 'node:module';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -16,6 +16,7 @@ import { Tags } from '@capstan/core/contracts/primitives';
 import { isNotInstalled, MissingPartError } from '@capstan/core/errors/start-errors';
 import { z } from 'zod';
 import { type Capability, isCapability } from '../define-capability.ts';
+import { findProgramFault } from '../lifecycle/prerequisites.ts';
 import { type RunningInstance, startInstance } from '../lifecycle/start-instance.ts';
 import { readSettings } from '../settings.ts';
 import type { OwnModules } from './own-imports-hook.ts';
@@ -23,11 +24,11 @@ import { downloadSource } from './packages.ts';
 import { isKept, keptCommand, type ProgramFacts, startKept, startProgram } from './start-program.ts';
 
 /** The entry may be a `.ts` file in a checkout and a `.js` file after the build. */
-async function findEntry(folder: string, { main, capstan }: CapabilityManifest): Promise<string> {
+function findEntry(folder: string, { main, capstan }: CapabilityManifest): string {
   const named = capstan?.entry ?? main ?? 'index.ts';
   for (const entry of [named, named.replace(/\.ts$/, '.js')]) {
     const file = resolve(folder, entry);
-    if ((await stat(file).catch(() => null))?.isFile()) return file;
+    if (statSync(file, { throwIfNoEntry: false })?.isFile()) return file;
   }
   throw new Error(
     `${folder} has no ${named}: a module is capstan.entry or main of its package.json, else index.ts; ` +
@@ -46,7 +47,7 @@ async function importEntry(entry: string): Promise<unknown> {
 
 /** @throws Error when there is no entry, or the entry exports no capability */
 async function loadCapability(folder: string, manifest: CapabilityManifest): Promise<Capability> {
-  const entry = await findEntry(folder, manifest);
+  const entry = findEntry(folder, manifest);
   const exported: unknown = await importEntry(entry);
   const capability: unknown = Reflect.get(Object(exported), 'capability');
   if (isCapability(capability)) return capability;
@@ -75,14 +76,26 @@ const CapabilityManifest = z.object({
 type CapabilityManifest = z.infer<typeof CapabilityManifest>;
 
 /** Empty when there is no package.json. @throws Error that names the invalid fields */
-async function readManifest(folder: string): Promise<CapabilityManifest> {
+function readManifest(folder: string): CapabilityManifest {
   const file = resolve(folder, 'package.json');
-  const text = await readFile(file, 'utf8').catch(() => '{}');
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '{}';
   try {
     return CapabilityManifest.parse(JSON.parse(text));
   } catch (error) {
     const reason = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
     throw new Error(`${file} cannot be read: ${reason}`, { cause: error });
+  }
+}
+
+/** Why a folder cannot be started, by its package.json, entry and program; null: it can. */
+export function findFolderFault(folder: string, environment: NodeJS.ProcessEnv): string | null {
+  try {
+    const manifest = readManifest(folder);
+    const [program] = manifest.capstan?.start ?? [];
+    if (program === undefined) return findEntry(folder, manifest) && null;
+    return findProgramFault(program, environment, folder);
+  } catch (error) {
+    return (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ');
   }
 }
 
@@ -100,7 +113,7 @@ export async function findSource(
   signal?: AbortSignal,
 ): Promise<FoundSource> {
   const found = await downloadSource(source, cacheDir, signal);
-  const { capstan } = await readManifest(found.folder);
+  const { capstan } = readManifest(found.folder);
   if (capstan?.start === undefined) return found;
   return { ...found, program: { command: capstan.start, facts: capstan } };
 }
@@ -125,7 +138,7 @@ export async function startCapability(options: BootstrapOptions): Promise<Runnin
   const settings = readSettings(options.env);
   const { folder, summary } = await downloadSource(source, cacheDir, signal);
   if (!isKept(options.env ?? process.env)) print(`1/8 download: ${summary}`);
-  const manifest = await readManifest(folder);
+  const manifest = readManifest(folder);
   const { capstan } = manifest;
   const starting = { settings, cacheDir, print, ...(signal === undefined ? {} : { signal }) };
   const environment = options.env ?? process.env;

@@ -1,5 +1,40 @@
 /** Steps 2 and 3 of the bootstrap: the programs and models that an instance needs on its machine. */
 
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, resolve } from 'node:path';
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** The path of a program, as a process in the folder finds it; null: there is none that can be executed. */
+export function findExecutable(
+  program: string,
+  { PATH = '/usr/bin:/bin' }: NodeJS.ProcessEnv,
+  folder = process.cwd(),
+): string | null {
+  const places = program.includes('/') ? [''] : PATH.split(delimiter);
+  const paths = places.map((place) => resolve(folder, place, program));
+  return paths.find(isExecutable) ?? null;
+}
+
+/** As `findExecutable`, in words. */
+export function findProgramFault(
+  program: string,
+  environment: NodeJS.ProcessEnv,
+  folder: string,
+): string | null {
+  if (findExecutable(program, environment, folder) !== null) return null;
+  return program.includes('/')
+    ? `${resolve(folder, program)} is no program that can be executed`
+    : `no program ${program} is on the PATH`;
+}
+
 /** The argument of a prerequisite's `check` and `install`. */
 export interface PrerequisiteHost {
   /** The folder for installed files, shared by all capabilities of this machine. */

@@ -57,6 +57,25 @@ export const CostModel = z
   });
 export type CostModel = z.infer<typeof CostModel>;
 
+/** What is wrong with the address of an instance, in words that do not repeat it; null: nothing. */
+export function findAddressFault(text: string): string | null {
+  if (!URL.canParse(text)) return 'is no URL';
+  const { protocol, username, password } = new URL(text);
+  if (protocol !== 'http:' && protocol !== 'https:')
+    return `is ${protocol}, only http: and https: are allowed`;
+  if (username !== '' || password !== '' || /^\w+:\/*[^/\\]*@/.test(text))
+    return 'has a user or password, which is not allowed';
+  return /[?#]/.test(text) ? 'has a query or fragment, which is not allowed' : null;
+}
+
+/** An address of an instance that its operator writes. */
+export const InstanceAddress = z
+  .string()
+  .refine((text) => findAddressFault(text) === null, {
+    error: ({ input }) => findAddressFault(String(input)) ?? '',
+  })
+  .meta({ format: 'uri', pattern: '^https?://' });
+
 const HttpUrl = z
   .url({ protocol: /^https?$/ })
   .max(2_048)
@@ -76,6 +95,19 @@ export const WarmUp = z
       'A call that the router makes before others: after each registration, a restart and the end of a drain. Until it succeeds, the instance is `warming` and a last resort. Only for an instance whose rate is 0, because no budget is charged for it.',
   });
 export type WarmUp = z.infer<typeof WarmUp>;
+
+/** Why no project would pay for the warm-up; null: it is free, or there is none. */
+export function findWarmUpFault({
+  warm_up,
+  cost_model: { rate_usd },
+}: {
+  readonly warm_up?: unknown;
+  readonly cost_model: CostModel;
+}): string | null {
+  return warm_up === undefined || rate_usd === 0
+    ? null
+    : `is for instances whose rate is 0, because no project pays for that call; the rate is ${rate_usd} USD`;
+}
 
 /** Who may call an instance besides the project that it belongs to. */
 export const SharedWith = z

@@ -1,6 +1,6 @@
 /** The file of `capstan up`: the capabilities of one box, by name. `src/box/` reads it and keeps them running. */
 import { z } from 'zod';
-import { CostModel, Registration, SharedWith, WarmUp } from './capability.ts';
+import { CostModel, InstanceAddress, Registration, SharedWith, WarmUp } from './capability.ts';
 import { hostFields, RegisteredHost } from './host.ts';
 import { durationWithin, JsonObject, Tags } from './primitives.ts';
 
@@ -14,17 +14,20 @@ const ListenHost = z.union([z.ipv4(), z.ipv6(), z.hostname().regex(/[A-Za-z][A-Z
   error: ({ input }) => `is ${JSON.stringify(input)}; an IP address or the name of a host is allowed`,
 });
 
+/** Its port is that of each instance. */
+export const BoxAddress = InstanceAddress.refine((text) => !/^\w+:\/*[^/]*:\d+(\/|$)/.test(text), {
+  error:
+    'has a port, and the port of each instance is added: leave it out, or write advertise_url of an entry',
+});
+
 const Listening = z.strictObject({
   host: ListenHost.optional().meta({
     description: 'The address on which instances listen. Default: HOST, else 127.0.0.1.',
   }),
-  advertise: z
-    .url({ protocol: /^https?$/ })
-    .optional()
-    .meta({
-      description:
-        'How the router reaches the box, such as `http://box-1.lan`; the port of each instance is added.',
-    }),
+  advertise: BoxAddress.optional().meta({
+    description:
+      'How the router reaches the box, such as `http://box-1.lan`; the port of each instance is added.',
+  }),
 });
 
 const Environment = z
@@ -92,12 +95,9 @@ const Entry = z.strictObject({
     description:
       'Where it listens. Default: a free port of 8100 to 8200, mostly the same one after a restart.',
   }),
-  advertise_url: z
-    .url({ protocol: /^https?$/ })
-    .optional()
-    .meta({
-      description: 'Its whole address for the router, such as behind a proxy that changes ports.',
-    }),
+  advertise_url: InstanceAddress.optional().meta({
+    description: 'Its whole address for the router, such as behind a proxy that changes ports.',
+  }),
   ...shared,
 });
 
