@@ -6,9 +6,9 @@
 import type { Readable } from 'node:stream';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { ProblemItem } from '@capstan/core/contracts/problem';
-import { messageOfIssue } from '@capstan/core/definitions/findings';
+import { messageOfIssue, nameType } from '@capstan/core/definitions/findings';
 import { AppError } from '@capstan/core/errors/app-error';
-import { extendPointer } from '@capstan/core/json/values';
+import { extendPointer, jsonTypeOf } from '@capstan/core/json/values';
 import { z } from 'zod';
 
 const shownItems = 100;
@@ -32,6 +32,23 @@ interface InputSchemas {
   readonly body: BodyKind;
 }
 
+const shownValues = 20;
+
+/** In words for the sender: what is missing, or allowed. Values that were sent are not repeated. Undefined: zod's. */
+function wordIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  const { code, input } = issue;
+  if (code !== 'invalid_type' && code !== 'invalid_value' && code !== 'invalid_union') return undefined;
+  if (input === undefined) return 'is required';
+  if (code === 'invalid_union') return undefined;
+  if (code === 'invalid_type')
+    return `expected ${nameType(issue.expected)}, found ${nameType(jsonTypeOf(input) ?? 'text')}`;
+  const more = issue.values.length > shownValues ? ', …' : '';
+  const allowed = issue.values.slice(0, shownValues).map(String).join(', ');
+  return `expected ${issue.values.length > 1 ? 'one of ' : ''}${allowed}${more}`;
+}
+
+const wording = { error: wordIssue };
+
 function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
   const pointer = extendPointer(prefix, ...issue.path.map(String));
   if (issue.code !== 'unrecognized_keys')
@@ -53,7 +70,7 @@ export function validateInput(schemas: InputSchemas, input: RawInput): RawInput 
   const items: ProblemItem[] = [];
   const check = (schema: z.ZodType, value: unknown, prefix: string): unknown => {
     if (schema === Nothing) return {};
-    const parsed = schema.safeParse(value);
+    const parsed = schema.safeParse(value, wording);
     if (parsed.success) return parsed.data;
     for (const issue of parsed.error.issues)
       if (items.length < shownItems) items.push(...toItems(issue, prefix));

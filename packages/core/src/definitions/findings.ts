@@ -241,14 +241,18 @@ const typeNames: Readonly<Record<string, string>> = {
   object: 'an object',
   array: 'a list',
   int: 'a whole number',
+  null: 'nothing (null)',
 };
+
+/** `a string`, of a type of JSON or of a schema. */
+export function nameType(type: string): string {
+  return typeNames[type] ?? `a ${type}`;
+}
 
 function readWrongType(
   issue: Extract<ShapeIssue, { code: 'invalid_type' }>,
   { pointer, node: { value, start, end }, text }: IssueOrigin,
 ): ShapeFinding {
-  const expected = typeNames[issue.expected] ?? `a ${issue.expected}`;
-  const seen = jsonTypeOf(value) ?? 'nothing';
   const isScalar = typeof value === 'number' || typeof value === 'boolean';
   const written = text.slice(start, end).trim();
   const suggestion =
@@ -262,17 +266,13 @@ function readWrongType(
   return {
     code: 'type_invalid',
     pointer,
-    message: `expected ${expected}, found ${describe(seen, value)}`,
+    message: `expected ${nameType(issue.expected)}, found ${describe(jsonTypeOf(value) ?? 'nothing', value)}`,
     suggestion,
   };
 }
 
 function describe(type: string, value: Json): string {
-  return typeof value === 'number'
-    ? `the number ${value}`
-    : type === 'null'
-      ? 'nothing (null)'
-      : `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`;
+  return typeof value === 'number' ? `the number ${value}` : nameType(type);
 }
 
 function readWrongValue(
