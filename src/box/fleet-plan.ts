@@ -329,6 +329,25 @@ function refuseDoubles(byEntry: ReadonlyMap<string, readonly PlannedInstance[]>,
   }
 }
 
+/** Texts that a program, a call or another file reads, or that name variables. */
+const otherTexts: ReadonlySet<string> = new Set(['env', 'program', 'wrap', 'warm_up', 'cost']);
+
+/** Variables where none is replaced. */
+function findMisplaced(value: Json, pointer = ''): UnplacedFinding[] {
+  if (typeof value === 'string') {
+    const { 0: found, index } = /\$\{\w*\}?/.exec(value) ?? {};
+    const message = `${found} is not replaced here; allowed is env`;
+    return found === undefined
+      ? []
+      : [{ severity: 'error', code: 'variable_misplaced', pointer, offset: index, message }];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const isOther = otherTexts.has(key) && pointer !== '/capabilities';
+    return isOther ? [] : findMisplaced(inner, extendPointer(pointer, key));
+  });
+}
+
 export type FleetReading = { readonly plan: FleetPlan } | { readonly faults: readonly FleetFaults[] };
 
 /** @throws Error when the fleet file itself cannot be read */
@@ -348,9 +367,10 @@ export function readFleetPlan(source: FleetSource): FleetReading {
     return faulty(problems.map((problem) => ({ severity: 'error', ...problem })));
   }
   const shape = readStrict(FleetFile, root.value, { root, text });
-  if ('faults' in shape) return faulty(shape.faults);
+  const misplaced = findMisplaced(root.value);
+  if ('faults' in shape) return faulty([...misplaced, ...shape.faults]);
   const { data } = shape;
-  const found = { faults: [], elsewhere: [], missing: new Set<string>(), files: new Set([path]) };
+  const found = { faults: misplaced, elsewhere: [], missing: new Set<string>(), files: new Set([path]) };
   const reading: FleetText = { ...source, ...found, folder: dirname(path), text, root };
   const names = Object.keys(data.capabilities);
   if (names.length === 0) refuse(reading, '/capabilities', 'it holds no capability; name one at least');

@@ -87,8 +87,9 @@ export function nextStep(
   return failures > maxRestarts ? 'gave_up' : 'restarting';
 }
 
+/** In one line, which has the name of the instance. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ');
 }
 
 interface RegisteredFacts {

@@ -118,6 +118,16 @@ capabilities:
   ]);
 });
 
+it('leaves texts alone that others read, and a text that is written with $$', async () => {
+  const { instances } = await plan(`
+capabilities:
+  program: {program: "echo \${A}", env: {A: "$\${B:-c}"}, warm_up: {input: {text: "\${D}"}}}
+`);
+  expect(instances).toMatchObject([
+    { environment: { A: `\${B:-c}` }, facts: { warm_up: { input: { text: `\${D}` } } } },
+  ]);
+});
+
 it('checks without the variables, and names those that are not set', async () => {
   const text = `capabilities: {clip: {wrap: clip.yaml, env: {A: "\${OTHER}"}}}`;
   expect((await plan(text, { environment: {}, checks: true })).missing).toEqual(['OTHER', 'CLIP_KEY']);
@@ -212,6 +222,16 @@ it.each([
     `listen: {advertise: "http://127.0.0.1:9999"}\n${entry('module: shout')}`,
     '1:21 value_invalid: has a port, and the port of each instance is added',
   ],
+  ...[`\${A B}`, `\${}`, `a\${unclosed`].map((value): [string, string] => [
+    entry(`program: x, env: {A: "${value}"}`),
+    `variable_invalid: after \${ belongs a name of letters, digits and _, and }`,
+  ]),
+  ...[`tags: ["\${NOPE}"]`, `advertise_url: "http://b/\${NOPE}"`, `folder: "\${NOPE}"`].map(
+    (given): [string, string] => [
+      entry(`program: x, ${given}`),
+      `variable_misplaced: \${NOPE} is not replaced here; allowed is env`,
+    ],
+  ),
   [entry('program: x, ready_timeout: 0s'), '2:34 value_invalid: is 0s; 1s to 24h is allowed'],
   [entry('program: x, ready_timeout: 30d'), '2:34 value_invalid: is 30d; 1s to 24h is allowed'],
   [entry('program: x, stop_timeout: 9999d'), '2:33 value_invalid: is 9999d; 0s to 24h is allowed'],

@@ -1,5 +1,6 @@
 /** Programs in any language, kept by `capstan capability start`. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, inject, it, onTestFinished } from 'vitest';
@@ -7,6 +8,8 @@ import { isRunning, readProcessMark } from '../../../src/dev/supervisor/child-pr
 import { isLong } from '../../../test/support/long.ts';
 import { waitFor } from '../../../test/support/wait.ts';
 import { startCapability } from '../src/bootstrap/start-capability.ts';
+import { readSpec } from '../src/bootstrap/start-program.ts';
+import { bindServer } from '../src/lifecycle/start-instance.ts';
 import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
 import { writePackage } from './support/packages.ts';
@@ -108,4 +111,25 @@ it('ends a program whose parent is killed', async () => {
   expect(isRunning(child)).toBe(true);
   parent.kill('SIGKILL');
   await waitFor('its end', async () => !isRunning(child));
+});
+
+it('names the fields of a spec that are wrong in one line', async () => {
+  const server = createServer((_request, response) => {
+    response.end(
+      JSON.stringify({
+        name: 'a',
+        version: '',
+        description: 'a',
+        input: {},
+        output: {},
+        cost_model: { type: 'free', rate_usd: 0 },
+        affinity: 5,
+      }),
+    );
+  });
+  onTestFinished(() => void server.close());
+  const port = await bindServer(server, { host: '127.0.0.1', port: 0 });
+  await expect(readSpec(`http://127.0.0.1:${port}`)).rejects.toThrow(
+    /^\/spec: version: has 0 characters; at least 1 are allowed; affinity: expected a string, found the number 5$/,
+  );
 });

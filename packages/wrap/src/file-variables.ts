@@ -9,7 +9,8 @@ import { withoutEndSlashes } from '@capstan/core/expression/language';
 import { extendPointer, isList, isPlainObject, splitPointer } from '@capstan/core/json/values';
 import type { WrapFault } from './templates.ts';
 
-const variable = /\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+/** Also the begin of one that has no name. */
+const variable = /\$?\$\{(?:([A-Za-z_][A-Za-z0-9_]*)\})?/g;
 const wholeVariable = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/;
 
 /** Headers that hold credentials, in small letters. */
@@ -77,6 +78,12 @@ function findLiteralSecret(text: string, place: StringPlace): string | null {
     : null;
 }
 
+const unnamed = {
+  code: 'variable_invalid',
+  message: `after \${ belongs a name of letters, digits and _, and }`,
+  suggestion: `write $\${ for the text itself`,
+} as const;
+
 function replaceVariables(text: string, pointer: string, walk: VariableWalk): string {
   const place = placeOf(pointer);
   const literal = findLiteralSecret(text, place);
@@ -86,8 +93,14 @@ function replaceVariables(text: string, pointer: string, walk: VariableWalk): st
     walk.faults.push({ code: 'secret_literal', pointer, message: literal, suggestion });
     return text;
   }
-  return text.replace(variable, (written, name: string, offset: number) => {
+  return text.replace(variable, (written, name: string | undefined, offset: number) => {
+    // Programs and shells may read other texts in their own way.
+    if (name === undefined && place === 'closed') return written;
     if (written.startsWith('$$')) return written.slice(1);
+    if (name === undefined) {
+      walk.faults.push({ ...unnamed, pointer, offset });
+      return missingValue;
+    }
     if (place === 'closed') {
       const message = `${written} is not replaced here; allowed are token, keys that end in url, headers and env`;
       walk.faults.push({

@@ -87,6 +87,11 @@ it.each([
     ['9 value_invalid: an exit code or default'],
   ],
   [
+    'a variable without a name',
+    `${valid}  env: {KEY: "\${A B}"}\n`,
+    [`9 variable_invalid: after \${ belongs a name of letters, digits and _, and }`],
+  ],
+  [
     'an affinity that is none',
     `${valid.replace('upper', 'upper-case')}affinity: "{{ job.text }}"\n`,
     [expect.stringMatching(/^9 value_invalid: at character 4: "job" is no root/)],

@@ -11,7 +11,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CapabilitySpec } from '@capstan/core/contracts/capability';
+import { readShapeIssue, wordShape } from '@capstan/core/definitions/findings';
+import { readJson } from '@capstan/core/definitions/source/read-json';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
+import { splitPointer } from '@capstan/core/json/values';
 import type { Capability } from '../define-capability.ts';
 import { announce, type Registrable } from '../lifecycle/registration.ts';
 import {
@@ -175,7 +178,15 @@ const restarts = { firstMs: 500, mostMs: 30_000, livedMs: 60_000 };
 /** @param local the address of an instance @throws Error when it does not answer, or its spec is invalid */
 export async function readSpec(local: string): Promise<CapabilitySpec> {
   const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
-  return CapabilitySpec.parse(await response.json());
+  if (!response.ok) throw new Error(`/spec: answered with HTTP ${response.status}`);
+  const text = await response.text();
+  const { root, problems } = readJson(text);
+  if (root === null) throw new Error(`/spec: ${problems[0]?.message}`);
+  const parsed = CapabilitySpec.safeParse(JSON.parse(text), { error: wordShape });
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.flatMap((issue) => readShapeIssue(issue, root, text));
+  const shown = faults.map(({ pointer, message }) => `${splitPointer(pointer).join('.')}: ${message}`);
+  throw new Error(`/spec: ${shown.slice(0, 5).join('; ')}`);
 }
 
 /** The facts for the registration: the spec as the program serves it, and the settings of the folder. */
