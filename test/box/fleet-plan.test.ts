@@ -252,6 +252,12 @@ it('writes a number without a unit as seconds', async () => {
   expect(reading).toMatchObject({ faults: [{ findings: [{ line: 2, column: 34, suggestion }] }] });
 });
 
+it('shows the durations and numbers of this format in an excerpt', async () => {
+  const { reading } = await read({ text: entry('program: secretly, stop_timeout: 30d, count: 0') });
+  const shown = expect.stringContaining('{program: ********, stop_timeout: 30d, count: 0}');
+  expect(reading).toMatchObject({ faults: [{ shown }] });
+});
+
 it('shows no value that the file holds', async () => {
   const { reading } = await read({ text: entry('program: x, env: {TOKEN: sk-live-1234567890}, slot: 1') });
   expect(JSON.stringify(reading)).toContain('key_unknown');

@@ -172,6 +172,8 @@ export function createHider(secrets: readonly string[]): (text: string) => strin
 
 /** Keys whose values are words of this format, numbers or names. */
 const plainKeys: ReadonlySet<string> = new Set([
+  // Of the file of `capstan up`.
+  ...['ready_timeout', 'stop_timeout', 'restart', 'max_restarts', 'count', 'slots', 'takes', 'port'],
   ...['kind', 'name', 'version', 'type', 'method', 'stdout', 'stream', 'timeout', 'grace', 'required'],
   ...[
     'max_concurrency',
