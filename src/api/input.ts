@@ -6,9 +6,10 @@
 import type { Readable } from 'node:stream';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { ProblemItem } from '@capstan/core/contracts/problem';
-import { messageOfIssue, nameType } from '@capstan/core/definitions/findings';
+import { messageOfIssue } from '@capstan/core/definitions/findings';
 import { AppError } from '@capstan/core/errors/app-error';
-import { extendPointer, jsonTypeOf } from '@capstan/core/json/values';
+import { wording } from '@capstan/core/json/issue-words';
+import { extendPointer } from '@capstan/core/json/values';
 import { z } from 'zod';
 
 const shownItems = 100;
@@ -31,23 +32,6 @@ interface InputSchemas {
   readonly headers: z.ZodType;
   readonly body: BodyKind;
 }
-
-const shownValues = 20;
-
-/** In words for the sender: what is missing, or allowed. Values that were sent are not repeated. Undefined: zod's. */
-function wordIssue(issue: z.core.$ZodRawIssue): string | undefined {
-  const { code, input } = issue;
-  if (code !== 'invalid_type' && code !== 'invalid_value' && code !== 'invalid_union') return undefined;
-  if (input === undefined) return 'is required';
-  if (code === 'invalid_union') return undefined;
-  if (code === 'invalid_type')
-    return `expected ${nameType(issue.expected)}, found ${nameType(jsonTypeOf(input) ?? 'text')}`;
-  const more = issue.values.length > shownValues ? ', …' : '';
-  const allowed = issue.values.slice(0, shownValues).map(String).join(', ');
-  return `expected ${issue.values.length > 1 ? 'one of ' : ''}${allowed}${more}`;
-}
-
-const wording = { error: wordIssue };
 
 function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
   const pointer = extendPointer(prefix, ...issue.path.map(String));

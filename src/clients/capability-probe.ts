@@ -5,6 +5,7 @@
 
 import type { Socket } from 'node:net';
 import { CapabilitySpec, Health } from '@capstan/core/contracts/capability';
+import { wording } from '@capstan/core/json/issue-words';
 import { toPlainAddress } from '@capstan/guarded-dial/address-policy';
 import { AddressRefused, type DialGuard } from '@capstan/guarded-dial/guarded-dial';
 import { LRUCache } from 'lru-cache';
@@ -182,7 +183,7 @@ function parse<Value>(text: string, schema: z.ZodType<Value>): ProbeResult<Value
     return unusable('not JSON, though its content type says so');
   }
   if (isDeep(value, maxDepth)) return unusable(`nested deeper than ${maxDepth} levels`);
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, wording);
   if (parsed.success) return { kind: 'ok', value: parsed.data };
   const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`);
   return unusable(issues.slice(0, 5).join('; '));

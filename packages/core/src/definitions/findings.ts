@@ -20,6 +20,7 @@ import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { refuseExpression } from '../definition/checks/finding.ts';
 import { delimiters } from '../expression/language.ts';
+import { nameType } from '../json/issue-words.ts';
 import { extendPointer, isList, jsonTypeOf } from '../json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../nearest-name.ts';
 import { createLineTable, findSource, locateInString, type SourceNode } from './source/source-node.ts';
@@ -234,19 +235,6 @@ function knownKeys(path: readonly PropertyKey[]): string[] {
   if (part !== undefined) return Object.keys(part);
   if (path[0] === 'defaults') return Object.keys(PipelineDefinition.shape.defaults.unwrap().shape);
   return Object.keys(StepDefinition.shape);
-}
-
-const typeNames: Readonly<Record<string, string>> = {
-  record: 'an object',
-  object: 'an object',
-  array: 'a list',
-  int: 'a whole number',
-  null: 'nothing (null)',
-};
-
-/** `a string`, of a type of JSON or of a schema. */
-export function nameType(type: string): string {
-  return typeNames[type] ?? `a ${type}`;
 }
 
 function readWrongType(
