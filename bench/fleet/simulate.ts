@@ -240,7 +240,7 @@ class Simulation {
     this.#loaded.set(instance, model);
     instance.held = 1;
     instance.busy_since_ms = this.#nowMs;
-    instance.resident = serveKey(instance.resident ?? [], model, 1);
+    instance.resident = serveKey(instance.resident ?? [], model, instance.max_resident ?? 1);
     if (isCold) this.cold += 1;
     this.waits[request.number] = (this.#nowMs - atMs + loadMs) / 1_000;
     const tookMs = workMs + loadMs;
@@ -278,6 +278,7 @@ class Simulation {
     const others = Array.from({ length: 8 }, () => `model-${Math.floor(this.#random() * 40)}`);
     const keys = reports === 'right' ? [model] : others;
     instance.resident = reportKeys(instance.resident ?? [], keys, false);
+    instance.max_resident = keys.length; // the most that it has reported
   }
 }
 

@@ -1,4 +1,4 @@
-/** What instances have loaded, and how long calls take by it (core/routing/residency.ts). */
+/** What instances have loaded, and how long calls take by it (core/residency/residency.ts). */
 import { mostResident } from '@capstan/core/contracts/limits';
 import type { Db } from '../connect.ts';
 import { query, toJsonb } from '../statements.ts';

@@ -50,10 +50,8 @@ export class HostRooms {
     this.#lines = lines.map(({ route, known: { instances } }) => {
       const filter = createRouteFilter(route);
       const able = instances.filter((instance) => excludeByRoute(instance, filter) === null);
-      const [alone, others] = [true, false].map((isAlone) =>
-        able.filter((instance) => (hostOf(instance) === null) === isAlone),
-      ) as [InstanceSnapshot[], InstanceSnapshot[]];
-      return { instances, able: [...alone, ...others], taken: new Map() };
+      const isOnHost = (instance: InstanceSnapshot): number => (hostOf(instance) === null ? 0 : 1);
+      return { instances, able: able.sort((a, b) => isOnHost(a) - isOnHost(b)), taken: new Map() };
     });
     for (const { able } of this.#lines)
       for (const place of new Set(able.map(placeOf)))

@@ -1,6 +1,7 @@
 /**
  * Whose turn it is in a line whose calls do not take any slot (N5 in call-line.ts), or have keys (residency.ts):
  * - W4: a call is not called for a free slot while waiting for an instance that has its key is sooner than a load there.
+ *   A key that is only listed counts half a load more: a report may be wrong.
  *   It lets free slots go for twice the time of a call there: then others take what it waits for.
  * - W5: a call whose key is resident on a free instance passes those before it of its rank. The first of them is still
  *   called, for a load, once it was passed for the time of 25 loads, divided by the slots of the line.
@@ -19,7 +20,7 @@ import {
 } from '../routing/call-line.ts';
 import { freeSlots, lineMs } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
-import { type KeyedFleet, keepsKey, ownMs, residencyOf, serveKey } from './residency.ts';
+import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
 export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
@@ -193,12 +194,11 @@ class Seats {
     if (key === null) return undefined;
     const free = this.bestFree(member);
     const freeMs = free === undefined ? Number.POSITIVE_INFINITY : ownMs(this.#found(key, free));
-    const full = this.accepted(member).filter(
-      (seat) => seat.free === 0 && keepsKey(seat.instance, this.#found(key, seat)),
-    );
+    const full = this.accepted(member).filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
     const waitMs = (seat: Seat): number => {
       const found = this.#found(key, seat);
-      return lineMs(seat.instance, found, seat.pending) + ownMs(found);
+      const doubtMs = found.isListed ? found.loadMs / 2 : 0;
+      return lineMs(seat.instance, found, seat.pending) + ownMs(found) + doubtMs;
     };
     const soonest = least(full, (seat) => [waitMs(seat)]);
     if (soonest === undefined || waitMs(soonest) >= freeMs) return undefined;

@@ -175,14 +175,6 @@ export function residencyOf(
   return found;
 }
 
-/** W4: a full one has the key when its call ends. One that holds a single key has that of its call, whatever it reports. */
-export function keepsKey(
-  { max_resident }: Pick<InstanceSnapshot, 'max_resident'>,
-  { isResident, isListed }: Residency,
-): boolean {
-  return isResident && (!isListed || (max_resident ?? 1) > 1);
-}
-
 /** W3, with a free slot. */
 export function ownMs({ isResident, warmMs, loadMs }: Residency): number {
   return isResident ? warmMs : warmMs + loadMs;

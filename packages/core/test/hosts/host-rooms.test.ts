@@ -43,7 +43,7 @@ describe('the lines of a round', () => {
     ],
     [
       'take what is free without a host first, and then no more of a host than is left',
-      [aLine('b', [onHost('b')]), aLine('a', [anInstance('x', { duration_ms: null }), onHost('a')], 1)],
+      [aLine('b', [onHost('b')]), aLine('a', [onHost('a'), anInstance('x', { duration_ms: null })], 1)],
       [2, 0],
     ],
     [
@@ -87,10 +87,19 @@ describe('the lines of a round', () => {
       [
         aLine(
           'a',
-          ['x', 'y', 'z'].map((id) => onHost(id, { host_room: 0, duration_ms: 500 })),
+          ['x', 'y', 'z'].map((id) => onHost(id, { host_room: 0, duration_ms: 250 })),
         ),
       ],
-      [2],
+      [4],
+    ],
+    [
+      'leave all slots that were called, where calls take different numbers of them',
+      [
+        aLine('a', [onHost('a', { host_calls: 3, host_room: 3 })], 1),
+        aLine('b', [onHost('b', { takes: 2, host_calls: 1, host_room: 1 })], 1),
+        aLine('c', [onHost('c', { host_calls: 3, host_room: 3 })]),
+      ],
+      [0, 0, 0],
     ],
     [
       'call what an instance without a host has together',
@@ -160,6 +169,11 @@ describe('the lines of a round', () => {
     const large = onHost('a', { takes: 2, host_calls: 2, host_room });
     const rooms = new HostRooms([aLine('a', [large]), aLine('b', [onHost('b')], host_room)]);
     expect(rooms.isShort(0)).toBe(isShort);
+  });
+
+  test('need no more slots for a call that was called for them', () => {
+    const large = onHost('a', { takes: 2, host_calls: 1, host_room: 1 });
+    expect(new HostRooms([aLine('a', [large], 1)]).isShort(0)).toBe(false);
   });
 
   test('count calls that are called one after the other once each', () => {

@@ -33,7 +33,7 @@ const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldM
 interface Asked {
   readonly of?: LineRoute;
   readonly sinceTurnMs?: number;
-  readonly times?: typeof loads;
+  readonly times?: (owner: string, key: string) => ReturnType<typeof loads>;
 }
 
 function turns(
@@ -264,10 +264,11 @@ describe('W4: the wait that a load is compared with', () => {
     expect(turns([other, cold], [aCall('1', 'x')])).toEqual(['1']);
   });
 
-  it('counts on a report only where an instance holds several keys', () => {
-    const lists = aBox('lists', 'z', { ...busy, resident: ['z', 'x'] });
-    expect(turns([lists, cold], [aCall('1', 'x')])).toEqual(['1']);
-    expect(turns([{ ...lists, max_resident: 2 }, cold], [aCall('1', 'x')])).toEqual([]);
+  it('is half a load longer where the key is only listed', () => {
+    const listed = (ranMs: number) =>
+      aBox('listed', 'z', { held: 1, busy_since_ms: now - ranMs, resident: ['z', 'x'] });
+    expect(turns([listed(12_001), cold], [aCall('1', 'x')])).toEqual([]);
+    expect(turns([listed(12_000), cold], [aCall('1', 'x')])).toEqual(['1']);
   });
 
   it('is no reason to wait where a load takes as long', () => {
@@ -294,6 +295,9 @@ describe('W4: a call that lets free slots go', () => {
     expect(lettingOf([full, cold])).toEqual(['1']);
     expect(lettingOf([full])).toEqual([]);
     expect(lettingOf([cold])).toEqual([]);
+    const picky = aCall('1', 'x', { awaits: 'full', refuses: ['cold'] });
+    const fleet = { instances: [full, cold], priorMs: 10_000, loads };
+    expect(callTurns(route, fleet, { ...asked, members: [picky] }).letting).toEqual([]);
   });
 
   it('takes one once it has let them go for two calls, however soon its key seems to be free', () => {
@@ -341,6 +345,13 @@ describe('several instances of a host', () => {
     expect(turns(three({ takes: 2, host_calls: 2, host_room: 2 }), members)).toEqual(['0', '1']);
   });
 
+  it('take the slots that their calls take', () => {
+    const small = aBox('small', 'x', { ...box, host_calls: 3, host_room: 3, max_concurrency: 2 });
+    const large = aBox('large', 'z', { ...box, takes: 2 });
+    expect(turns([small, large], [aCall('1', 'x'), aCall('2', 'z')])).toEqual(['1', '2']);
+    expect(turns([small, large], [aCall('1', 'x'), aCall('2', 'x'), aCall('3', 'z')])).toEqual(['1', '2']);
+  });
+
   it('are full together, so a call does not count on the others', () => {
     const called = aCall('called', 'x', { isCalled: true });
     expect(turns([...three(), aBox('cold', 'w')], [called, aCall('1', 'y')])).toEqual(['1']);
@@ -375,6 +386,14 @@ describe('W5: the order of the line', () => {
     const picky = aCall('1', null, { awaits: 'free', refuses: ['paid'] });
     const members = [picky, aCall('2', 'y', { waitedMs: 90 * loadMs }), aCall('3', 'x')];
     expect(turns([free, aBox('paid', 'x')], members)).toEqual(['2']);
+  });
+
+  it('is kept for the first that waits for any slot alone, and passed by those behind it alone', () => {
+    const members = [aCall('1', 'x'), aCall('2', 'y'), aCall('3', 'z')];
+    expect(turns([aBox('a', 'x'), aBox('b', 'z')], members)).toEqual(['1', '3 passes']);
+    const quick = (_: string, key: string) => (key === 'v' ? { warmMs: 100, coldMs: 101 } : loads());
+    const others = [aCall('1', 'y'), aCall('2', 'v'), aCall('3', 'x')];
+    expect(turns([aBox('a', 'x')], others, { times: quick, sinceTurnMs: 1_000 })).toEqual(['3 passes']);
   });
 
   it('gives each call one slot', () => {

@@ -100,6 +100,11 @@ describe('the key of a call', () => {
     expect(toKey({ b: 1, a: 2 })).toBe(toKey({ a: 2, b: 1 }));
   });
 
+  it('of two objects is the same where they are', () => {
+    expect(toKey({ a: 1, b: 2 })).toBe(toKey({ b: 2, a: 1 }));
+    expect(toKey({ a: 1 })).not.toBe(toKey({ a: 2 }));
+  });
+
   it('of a caller is no expression', () => {
     expect(createKeyOfInput({ a: 1 })(toLiteral('chat {{ input.a }}'))).toBe('chat { { input.a }}');
   });

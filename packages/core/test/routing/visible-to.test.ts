@@ -37,6 +37,14 @@ describe('an instance of project a', () => {
   );
 });
 
+it('the owners of a fleet are those whom an instance serves that does not serve all', () => {
+  const fleet = new NamedFleet<string, readonly string[]>((instances) => instances);
+  fleet.add('shared', { owner_project: 'a', shared_with: 'all' });
+  expect(fleet.owners()).toEqual([]);
+  fleet.add('own', { owner_project: 'b', shared_with: ['c'] });
+  expect(fleet.owners()).toEqual(['b', 'c']);
+});
+
 describe('the index of a fleet', () => {
   it('has for each project the instances that serve it, each once, and no other', () => {
     fc.assert(
