@@ -266,7 +266,7 @@ const instances: readonly Fault[] = [
   {
     name: 'an evicted instance stays in the fleet',
     file: 'src/parts/fleet/fleet-view.ts',
-    find: '(row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs)',
+    find: 'row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs',
     put: 'false',
     tests: ['test/parts/fleet/fleet-poller.test.ts'],
   },

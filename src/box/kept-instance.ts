@@ -89,7 +89,11 @@ export function nextStep(
 
 /** In one line, which has the name of the instance. */
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ');
+  const text = error instanceof Error ? error.message : String(error);
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .join(' ');
 }
 
 interface RegisteredFacts {

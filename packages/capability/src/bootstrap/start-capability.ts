@@ -95,7 +95,11 @@ export function findFolderFault(folder: string, environment: NodeJS.ProcessEnv):
     if (program === undefined) return findEntry(folder, manifest) && null;
     return findProgramFault(program, environment, folder);
   } catch (error) {
-    return (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ');
+    const text = error instanceof Error ? error.message : String(error);
+    return text
+      .split('\n')
+      .map((line) => line.trim())
+      .join(' ');
   }
 }
 

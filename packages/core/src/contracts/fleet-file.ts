@@ -9,8 +9,13 @@ const BoxHost = z
   .strictObject(RegisteredHost.shape)
   .meta({ description: 'The machine. All instances of the file register with it, and share its slots.' });
 
-/** A name ends in a letter: `999.1.1.1` is none, and no address either. */
-const ListenHost = z.union([z.ipv4(), z.ipv6(), z.hostname().regex(/[A-Za-z][A-Za-z0-9-]*\.?$/)], {
+/** The last part of a name begins with a letter: `999.1.1.1` is none, and no address either. */
+const HostName = z.hostname().refine((name) => {
+  const last = name.split('.').findLast((label) => label !== '') ?? '';
+  return /^[A-Za-z]/.test(last);
+});
+
+const ListenHost = z.union([z.ipv4(), z.ipv6(), HostName], {
   error: ({ input }) => `is ${JSON.stringify(input)}; an IP address or the name of a host is allowed`,
 });
 
