@@ -9,6 +9,7 @@
  * B5  `stop` deregisters first, then lets calls in flight end. An instance that is not started again is deregistered.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { describeInLine } from '@capstan/capability/bootstrap/start-capability';
 import { announce, type Registrable } from '@capstan/capability/lifecycle/registration';
 import type { Settings } from '@capstan/capability/settings';
 import type { Watchdog } from '../dev/supervisor/watchdog.ts';
@@ -87,15 +88,6 @@ export function nextStep(
   return failures > maxRestarts ? 'gave_up' : 'restarting';
 }
 
-/** In one line, which has the name of the instance. */
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .join(' ');
-}
-
 interface RegisteredFacts {
   readonly facts: string;
   readonly stop: () => Promise<void>;
@@ -150,7 +142,7 @@ async function register(kept: KeptState, facts: Registrable, signal: AbortSignal
     } catch (error) {
       if (signal.aborted) return;
       const pauseMs = kept.pauseMs(failures);
-      kept.report('unregistered', `${messageOf(error)}; registers again in ${pauseMs / 1_000} s`);
+      kept.report('unregistered', `${describeInLine(error)}; registers again in ${pauseMs / 1_000} s`);
       await sleep(pauseMs, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -190,7 +182,7 @@ async function serve(kept: KeptState): Promise<ProcessEnd & { readonly servedMs:
   } catch (error) {
     kept.run?.kill();
     const end = await kept.run?.ended;
-    return { reason: messageOf(error), isClean: end?.isClean ?? false, servedMs: 0 };
+    return { reason: describeInLine(error), isClean: end?.isClean ?? false, servedMs: 0 };
   } finally {
     kept.isReady = false;
     over.abort();

@@ -87,6 +87,15 @@ function readManifest(folder: string): CapabilityManifest {
   }
 }
 
+/** The message of an error in one line. */
+export function describeInLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .join(' ');
+}
+
 /** Why a folder cannot be started, by its package.json, entry and program; null: it can. */
 export function findFolderFault(folder: string, environment: NodeJS.ProcessEnv): string | null {
   try {
@@ -95,11 +104,7 @@ export function findFolderFault(folder: string, environment: NodeJS.ProcessEnv):
     if (program === undefined) return findEntry(folder, manifest) && null;
     return findProgramFault(program, environment, folder);
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    return text
-      .split('\n')
-      .map((line) => line.trim())
-      .join(' ');
+    return describeInLine(error);
   }
 }
 
