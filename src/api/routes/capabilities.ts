@@ -64,11 +64,12 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'List registered capabilities with their instances',
     scope: 'capability:read',
     description:
-      'Those that serve the project: its own, and those that others share with it. `projects=all` lists those of all projects, for operators.',
+      'Those that serve the project: its own, and those that others share with it. `projects=all` lists those of all projects, for operators. `include=spec` adds the latest spec of each.',
     query: ListQuery.extend({
       tag: Tag.optional(),
       state: InstanceState.optional(),
       projects: z.literal('all').optional(),
+      include: z.literal('spec').optional(),
     }).strict(),
     responses: { 200: CapabilityList },
     result: (ctx, { caller, query }) => listCapabilities(ctx, caller, query),

@@ -55,17 +55,26 @@ interface NamesInProject {
   readonly names: readonly string[];
 }
 
-/** Name to description, from the latest spec of each. */
-export async function listDescriptions(
+/** Of a spec: its description, and all of it when it was asked for. */
+interface LatestSpec {
+  readonly name: string;
+  readonly description: string;
+  readonly spec: CapabilitySpec | null;
+}
+
+/** By name: the latest spec of each. @param isWhole whether more than the description is read */
+export async function listLatestSpecs(
   db: Db,
   { projectId, names }: NamesInProject,
-): Promise<ReadonlyMap<string, string>> {
-  const rows = await query<{ name: string; description: string }>(db).all(
-    `select distinct on (s.name) s.name, s.spec ->> 'description' as description ${specsOfInstances}
+  isWhole: boolean,
+): Promise<ReadonlyMap<string, LatestSpec>> {
+  const rows = await query<LatestSpec>(db).all(
+    `select distinct on (s.name) s.name, s.spec ->> 'description' as description,
+       case when :isWhole then s.spec end as spec ${specsOfInstances}
      where i.name = any(:names) and serves(i.owner_project, i.shared_with, :projectId) order by s.name, s.created_at desc`,
-    { projectId, names: [...names] },
+    { projectId, names: [...names], isWhole },
   );
-  return new Map(rows.map(({ name, description }) => [name, description]));
+  return new Map(rows.map((row) => [row.name, row]));
 }
 
 /** A spec that an instance has returned. */

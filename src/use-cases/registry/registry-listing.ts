@@ -17,7 +17,7 @@ import { LRUCache } from 'lru-cache';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import { type LastCallRow, listLastCalls, summariseCalls } from '../../db/attempt/call-summary.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
-import { type CapabilitySpecRow, listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
+import { type CapabilitySpecRow, listLatestSpecs, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import {
   type ListedInstance,
@@ -36,6 +36,8 @@ interface ListRequest {
   readonly tag?: string | undefined;
   /** Absent: all but the evicted and the deregistered. */
   readonly state?: InstanceState | undefined;
+  /** Absent: of specs, only their descriptions. */
+  readonly include?: 'spec' | undefined;
   readonly limit: number;
   readonly cursor?: string | undefined;
 }
@@ -49,7 +51,7 @@ function versionsOf(rows: readonly InstanceRow[]): string[] {
 export async function listCapabilities(
   { db }: Pick<Ctx, 'db'>,
   caller: KeyHolder & Pick<Caller, 'project_id'>,
-  { projects, tag, state, limit, cursor }: ListRequest,
+  { projects, tag, state, include, limit, cursor }: ListRequest,
 ): Promise<{ items: CapabilitySummary[]; next_cursor: string | null }> {
   const { project_id } = caller;
   if (projects === 'all') requireScope(caller, 'operator');
@@ -63,16 +65,22 @@ export async function listCapabilities(
   });
   const groups = new Map<string, ListedInstance[]>();
   for (const row of rows) groups.set(row.name, [...(groups.get(row.name) ?? []), row]);
-  const descriptions = await listDescriptions(db, { projectId: project_id, names: [...groups.keys()] });
+  const named = { projectId: project_id, names: [...groups.keys()] };
+  const specs = await listLatestSpecs(db, named, include === 'spec');
   const show = (row: ListedInstance) => toInstance(row, projects === 'all' ? row.owner_project : project_id);
   return toPage([...groups.entries()], limit, {
     key: ([name]) => name,
-    item: ([name, instances]) => ({
-      name,
-      versions: versionsOf(instances),
-      description: descriptions.get(name) ?? null,
-      instances: instances.map(show),
-    }),
+    item: ([name, instances]) => {
+      const { description = null, spec } = specs.get(name) ?? {};
+      const shown = instances.map(show);
+      return {
+        name,
+        versions: versionsOf(instances),
+        description,
+        spec: spec ?? undefined,
+        instances: shown,
+      };
+    },
   });
 }
 

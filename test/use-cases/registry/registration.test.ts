@@ -212,6 +212,15 @@ describe('list and get', () => {
       ],
     ]);
     expect(second.next_cursor).toBeNull();
+    expect(shown.map(({ spec }) => spec)).toEqual([undefined, undefined, undefined]);
+    const withSpecs = await bench.registry.list({ tag: 'listed', include: 'spec', limit: 10 });
+    expect(withSpecs.items.map(({ name, spec }) => [name, spec?.name, spec?.description])).toEqual([
+      ...[
+        ['list.a', 'list.a', 'does list.a'],
+        ['list.b', 'list.b', 'does list.b'],
+        ['list.c', 'list.c', 'does list.c'],
+      ],
+    ]);
     const gone = await bench.registry.list({ tag: 'listed', state: 'deregistered', limit: 10 });
     expect(gone.items.flatMap(({ instances }) => instances.map(({ state }) => state))).toEqual([
       ...['deregistered', 'deregistered', 'deregistered'],

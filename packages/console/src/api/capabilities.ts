@@ -25,6 +25,15 @@ export function capabilitiesQuery() {
   });
 }
 
+/** With the latest spec of each. */
+export function specsQuery() {
+  return queryOptions({
+    queryKey: ['capabilities', 'specs'],
+    queryFn: () => askPlainly<CapabilityPage>('/v1/capabilities?limit=200&include=spec'),
+    staleTime: 60_000,
+  });
+}
+
 /** Of the last day. */
 export function callsSummaryQuery() {
   return queryOptions({

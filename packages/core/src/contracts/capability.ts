@@ -429,6 +429,8 @@ export const CapabilitySummary = z
     name: CapabilityName,
     versions: z.array(z.string()),
     description: z.string().nullable(),
+    /** The latest that its instances returned, with `include=spec`; absent: none has returned one. */
+    spec: CapabilitySpec.optional(),
     instances: z.array(Instance),
   })
   .meta({ id: 'CapabilitySummary' });

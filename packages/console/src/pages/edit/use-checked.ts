@@ -1,10 +1,9 @@
-import type { CapabilityDetail } from '@capstan/core/contracts/capability';
+import type { CapabilitySummary } from '@capstan/core/contracts/capability';
 import type { DefinitionKeys } from '@capstan/core/definitions/findings';
 import type { MockInstance } from '@capstan/core/mock-run/mocks';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { capabilitiesQuery } from '../../api/capabilities.ts';
-import { askPlainly } from '../../api/client.ts';
+import { specsQuery } from '../../api/capabilities.ts';
 import { validationQuery } from '../../api/pipelines.ts';
 import { type EditorFacts, emptyOutline, readOutline } from '../../editor/facts.ts';
 import { useSettled } from '../../shared/use-settled.ts';
@@ -12,12 +11,10 @@ import type { CheckedText, LiveSpecs } from '../../worker/messages.ts';
 import type { DefinitionWorker } from '../../worker/use-worker.ts';
 import { type Findings, joinFindings } from './findings-model.ts';
 
-const mostSpecs = 60;
-
 const mostInstances = 10;
 
 /** A run with mocks does not depend on the states of instances, only on their offers. */
-function toMockInstances(instances: CapabilityDetail['instances']): MockInstance[] {
+function toMockInstances(instances: CapabilitySummary['instances']): MockInstance[] {
   const offers = instances.map(({ version, tags, cost_model, max_concurrency }) =>
     JSON.stringify({ version, tags, cost_model, max_concurrency }),
   );
@@ -26,18 +23,8 @@ function toMockInstances(instances: CapabilityDetail['instances']): MockInstance
 
 /** The latest spec of every live capability. */
 export function useLiveSpecs(): LiveSpecs {
-  const names = useQuery(capabilitiesQuery()).data?.items.map(({ name }) => name) ?? [];
-  const query = useQuery({
-    queryKey: ['specs', names],
-    enabled: names.length > 0,
-    queryFn: () =>
-      Promise.all(
-        names.slice(0, mostSpecs).map((name) => askPlainly<CapabilityDetail>(`/v1/capabilities/${name}`)),
-      ),
-    staleTime: 60_000,
-  });
-  const specs = (query.data ?? []).flatMap(({ name, specs: all, instances }) => {
-    const spec = all.at(-1)?.spec;
+  const items = useQuery(specsQuery()).data?.items ?? [];
+  const specs = items.flatMap(({ name, spec, instances }) => {
     if (spec === undefined) return [];
     const { description, input, output } = spec;
     return [[name, { description, input, output, instances: toMockInstances(instances) }] as const];
