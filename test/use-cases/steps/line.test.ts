@@ -297,6 +297,7 @@ it.concurrent('a call does not wait behind one in its process that wants another
   );
   await answer();
   expect(await ended).toMatchObject({ kind: 'succeeded' });
+  special.handle = echo;
   for (const reply of open.splice(0)) reply();
-  await Promise.all([held, waiting]);
+  expect(await Promise.all([held, waiting])).toMatchObject([{ kind: 'succeeded' }, { kind: 'succeeded' }]);
 });
