@@ -1,4 +1,5 @@
 /** Counts and lists are never older than the rows beside them: a change reads them again, however it meets a request. */
+import type { CapabilityDetail, Instance } from '@capstan/core/contracts/capability';
 import type { RunFrame } from '@capstan/core/contracts/event';
 import type { RunSummary } from '@capstan/core/contracts/run';
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
@@ -105,3 +106,32 @@ test('many changes make few requests, the fewer the slower the answers', async (
   expect(page.summary()).toBe(100);
   expect(page.asked.filter((what) => what === 'summary').length).toBeLessThanOrEqual(5);
 });
+
+/** A page of a capability that lists the spec `a` of its one instance. @returns whether it is read again after the frame */
+function readsAgain(former: Partial<Instance>, changed: Partial<Instance>): boolean {
+  const instance = { name: 'trim', endpoint: 'http://one', version: '1.0.0' } as Instance;
+  const specs = [{ digest: 'a', spec: { version: '1.0.0' } }] as CapabilityDetail['specs'];
+  const queries = new QueryClient();
+  queries.setQueryData<CapabilityDetail>(['capability', 'trim'], {
+    name: 'trim',
+    specs,
+    instances: [{ ...instance, ...former }],
+  });
+  applyFrame(queries, { kind: 'instance', data: { ...instance, ...changed } });
+  return queries.getQueryState(['capability', 'trim'])?.isInvalidated === true;
+}
+
+test.each([
+  ['an instance as before', 'a', { spec_digest: 'a' }, false],
+  ['an instance that is examined again', 'a', { spec_digest: null }, false],
+  ['a spec that the page lists', null, { spec_digest: 'a' }, false],
+  ['a spec that was read after the page', null, { spec_digest: 'b' }, true],
+  ['a spec of a further version', 'a', { spec_digest: 'b', version: '2.0.0' }, true],
+  ['the spec of another project of the same version', 'b', { spec_digest: 'b' }, false],
+  ['an instance that is new', 'a', { spec_digest: 'b', endpoint: 'http://two' }, true],
+] as const)(
+  'the page of a capability shows the specs of its instances: %s',
+  (_, spec_digest, changed, isRead) => {
+    expect(readsAgain({ spec_digest }, changed)).toBe(isRead);
+  },
+);

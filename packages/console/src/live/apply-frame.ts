@@ -66,7 +66,21 @@ function applyInstance(queries: QueryClient, instance: Instance): void {
     }
     return { ...page, items: page.items.map((one) => (one.name === instance.name ? patch(one) : one)) };
   });
-  queries.setQueryData<CapabilityDetail>(['capability', instance.name], (known) => known && patch(known));
+  const known = queries.getQueryData<CapabilityDetail>(['capability', instance.name]);
+  if (known === undefined) return;
+  queries.setQueryData<CapabilityDetail>(['capability', instance.name], patch(known));
+  if (isSpecShown(known, instance)) return;
+  void queries.invalidateQueries({ queryKey: ['capability', instance.name] });
+  void queries.invalidateQueries({ queryKey: ['capabilities', 'specs'] });
+}
+
+/** False when the spec of an instance was read, or has changed, after its capability was. One is listed for each version. */
+function isSpecShown({ specs, instances }: CapabilityDetail, instance: Instance): boolean {
+  const { spec_digest, version } = instance;
+  if (spec_digest === null) return true;
+  const former = instances.find((one) => isSameInstance(one, instance));
+  const isNew = former?.spec_digest !== spec_digest;
+  return specs.some(({ digest, spec }) => digest === spec_digest || (!isNew && spec.version === version));
 }
 
 function applyBudget(queries: QueryClient, budget: Budget): void {
