@@ -32,6 +32,7 @@ export default defineConfig({
     // Deadlines bound a hang and prove nothing: a machine may be slow, and do something else as well.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     // Files share a worker and the modules that it has loaded.
     isolate: false,
     execArgv: ['--enable-source-maps'],

@@ -48,6 +48,8 @@ function findBound(node: ts.Node, scope: Scope): string | null {
 }
 
 function findDeadline(node: ts.Node, { tree }: Scope): string | null {
+  const isShort = ts.isCallExpression(node) && node.expression.getText(tree) === 'vi.waitFor';
+  if (isShort && node.arguments.length < 2) return 'waits for a second: pass a deadline';
   const deadline = calls(node, /^waitFor$/, tree) ? node.arguments[2] : undefined;
   if (deadline === undefined || !ts.isNumericLiteral(deadline)) return null;
   return Number(deadline.text) < leastDeadlineMs ? `waits for less than ${leastDeadlineMs} ms` : null;

@@ -106,7 +106,7 @@ describe('a direct call', () => {
     ['refuses', (_, r) => answer(r, 422, { ok: false, error: 'no' }), {}, 422, 'input_rejected', false],
     ['lies', (_, r) => answer(r, 200, { ok: true, output: {} }), {}, 502, 'output_invalid', false],
     ['babbles', (_, r) => void r.end('<html>'), {}, 502, 'response_invalid', true],
-    ['hangs', hangs, { timeout_ms: 200 }, 504, 'attempt_timeout', true],
+    ['hangs', hangs, { timeout_ms: 1_000 }, 504, 'attempt_timeout', true],
     ['breaks', (_, r) => void r.destroy(), {}, 502, 'contact_lost', true],
     ['is-busy', (_, r) => answer(r, 503, {}), {}, 503, 'overloaded', true],
   ])(
@@ -143,9 +143,9 @@ describe('a direct call', () => {
   test('waits for a slot, and fails as overloaded when all stay full', async () => {
     const single = await register({ name: 'single', max_concurrency: 1 });
     single.handle = hangs;
-    const first = exec('single', { body: { input: {}, timeout_ms: 2_000 } });
+    const first = exec('single', { body: { input: {}, timeout_ms: 3_000 } });
     await waitFor('the slot to be taken', () => single.execs.length === 1);
-    const { status, body } = await exec('single', { body: { input: {}, timeout_ms: 300 } });
+    const { status, body } = await exec('single', { body: { input: {}, timeout_ms: 1_000 } });
     expect([status, body.code, body.decision?.candidates[0]?.verdict]).toEqual([503, 'overloaded', 'wait']);
     expect((await first).status).toBe(504);
     expect(single.execs).toHaveLength(1);
@@ -172,7 +172,7 @@ describe('a direct call', () => {
     };
     const first = exec('host-image');
     await waitFor('the slot of the host to be taken', () => image.execs.length === 1);
-    const { status, body } = await exec('host-voice', { body: { input: {}, timeout_ms: 300 } });
+    const { status, body } = await exec('host-voice', { body: { input: {}, timeout_ms: 1_000 } });
     expect([status, body.code, body.detail]).toEqual([
       503,
       'overloaded',
@@ -190,7 +190,7 @@ describe('a direct call', () => {
     single.handle = hangs;
     const first = exec('crowded', { body: { input: {}, timeout_ms: 4_000 } });
     await waitFor('the slot to be taken', () => single.execs.length === 1);
-    const body = { input: {}, timeout_ms: 400 };
+    const body = { input: {}, timeout_ms: 1_500 };
     const ends = await Promise.all(Array.from({ length: 12 }, () => exec('crowded', { body })));
     expect(ends.map(({ status, body: problem }) => [status, problem.code])).toEqual(
       ends.map(() => [503, 'overloaded']),

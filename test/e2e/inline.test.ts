@@ -21,7 +21,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   instance.handle = echo;
   instance.execs.length = 0;
-  await db('instance').update({ breaker_until: null, breaker_openings: 0 });
+  await db('instance').where({ name: 'brief' }).update({ breaker_until: null, breaker_openings: 0 });
 });
 afterAll(async () => {
   await temporal?.teardown();

@@ -19,7 +19,10 @@ let capstan: SharedCapstan;
 let instance: Instance;
 /** Names of calls that are refused. */
 const broken = new Set<string>();
-/** Calls are refused when this many others have their answers: a step that fails cancels what it has not called yet. */
+/**
+ * Calls are refused when this many others have their answers, and all of them have arrived: a step that fails cancels
+ * what it has not called yet.
+ */
 let answersFirst = 0;
 
 beforeAll(async () => {
@@ -27,11 +30,13 @@ beforeAll(async () => {
   const cost_model = { type: 'per_call', rate_usd: rate };
   instance = await startInstance(capstan, { name, cost_model, max_concurrency: 16 });
   const countAnswers = (): number => instance.execs.filter(({ answered }) => answered).length;
+  const isBrokenWhole = (): boolean =>
+    answersFirst === 0 || [...broken].every((one) => instance.execs.some(({ input }) => input.name === one));
   instance.handle = async ({ input }, response) => {
     if (!broken.has(String(input.name))) {
       return answer(response, 200, { ok: true, output: { made: input.name } });
     }
-    await waitFor('the answers of the others', () => countAnswers() >= answersFirst);
+    await waitFor('the answers of the others', () => countAnswers() >= answersFirst && isBrokenWhole());
     answer(response, 422, { ok: false, error: `${input.name} is broken` });
   };
 });

@@ -195,6 +195,7 @@ describe('claims by the clock', () => {
     ['a bound on a constant', 'const took = performance.now() - from;\nexpect(took / 2).toBeLessThan(9);'],
     ['a bound with words', "expect(Date.now() - from, 'late').toBeLessThan(9);"],
     ['a short deadline', "await waitFor('it', () => done, 5_000);"],
+    ['a second of vi.waitFor', 'await vi.waitFor(() => expect(done).toBe(true));'],
     ['a pause', 'await sleep(50);'],
     ['a pause by hand', 'await new Promise((resolve) => setTimeout(resolve, 20));'],
   ])('%s is refused', (_, text) => expect(found(text)).toBe(1));

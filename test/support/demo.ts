@@ -32,7 +32,9 @@ function wordsOf({ folder, dataDir, scenario }: DemoOptions): string[] {
 }
 
 function environmentOf({ environment }: DemoOptions): NodeJS.ProcessEnv {
-  return { ...process.env, ...environment, NO_COLOR: '1' };
+  // Another file of the worker may have set the Temporal of the tests: the demonstration starts its own.
+  const { TEMPORAL_ADDRESS: _, ...own } = process.env;
+  return { ...own, ...environment, NO_COLOR: '1' };
 }
 
 /**

@@ -14,6 +14,7 @@ import type { InstanceOptions, RunningInstance } from '../src/lifecycle/start-in
 import { anEcho, exec, post, readJson, serve } from './support/capabilities.ts';
 import { aFolder } from './support/folders.ts';
 
+const deadline = { timeout: 60_000, interval: 20 };
 const running: RunningInstance[] = [];
 afterEach(async () => {
   await Promise.all(running.splice(0).map((instance) => instance.stop()));
@@ -276,11 +277,11 @@ describe('a call', () => {
       body: JSON.stringify({ text: 'a' }),
       signal: caller.signal,
     });
-    await vi.waitFor(() => expect(reached).toBeDefined());
+    await vi.waitFor(() => expect(reached).toBeDefined(), deadline);
     caller.abort();
     await expect(call).rejects.toThrow();
-    await vi.waitFor(() => expect(reached?.signal.aborted).toBe(true));
-    await vi.waitFor(async () => expect((await health(instance)).queue_depth).toBe(0));
+    await vi.waitFor(() => expect(reached?.signal.aborted).toBe(true), deadline);
+    await vi.waitFor(async () => expect((await health(instance)).queue_depth).toBe(0), deadline);
   });
 
   it('waits for a place above max_concurrency, is counted meanwhile, and runs in order', async () => {
@@ -299,11 +300,11 @@ describe('a call', () => {
     const calls: Promise<unknown>[] = [];
     for (const text of ['a', 'b', 'c', 'd']) {
       calls.push(exec(instance, { text }));
-      await vi.waitFor(async () => expect((await health(instance)).queue_depth).toBe(calls.length));
+      await vi.waitFor(async () => expect((await health(instance)).queue_depth).toBe(calls.length), deadline);
     }
     expect(order).toEqual(['a', 'b']);
     for (const _call of calls) {
-      await vi.waitFor(() => expect(finish).not.toEqual([]));
+      await vi.waitFor(() => expect(finish).not.toEqual([]), deadline);
       finish.shift()?.();
     }
     await Promise.all(calls);
@@ -416,7 +417,7 @@ describe('stop', () => {
       }),
     );
     const call = exec(instance, { text: 'a' });
-    await vi.waitFor(() => expect(finish).toBeDefined());
+    await vi.waitFor(() => expect(finish).toBeDefined(), deadline);
     const stopped = instance.stop();
     finish?.();
     expect((await call).status).toBe(200);
@@ -436,7 +437,7 @@ describe('stop', () => {
       { graceMs: 20 },
     );
     const call = exec(instance, { text: 'a' });
-    await vi.waitFor(() => expect(isRunning).toBe(true));
+    await vi.waitFor(() => expect(isRunning).toBe(true), deadline);
     await instance.stop();
     expect(await call).toEqual({ status: 503, body: { ok: false, error: 'the instance is stopping' } });
   });

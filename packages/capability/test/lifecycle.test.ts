@@ -128,12 +128,12 @@ describe('heartbeat and deregistration', () => {
     });
     const instance = await serve(busy, env(), { heartbeatIntervalMs: 10 });
     const beats = () => router.said.filter(({ path }) => path === '/v1/capabilities/echo/heartbeat');
-    await vi.waitFor(() => expect(beats().length).toBeGreaterThan(1));
+    await vi.waitFor(() => expect(beats().length).toBeGreaterThan(1), deadline);
     expect(beats()[0]).toMatchObject({ method: 'POST', authorization: 'Bearer token-1' });
     expect(beats()[0]?.body).toEqual({ endpoint: instance.endpoint, queue_depth: 0 });
     router.answer(500);
     const call = exec(instance, { text: 'a' });
-    await vi.waitFor(() => expect(beats().at(-1)?.body.queue_depth).toBe(1));
+    await vi.waitFor(() => expect(beats().at(-1)?.body.queue_depth).toBe(1), deadline);
     finish?.();
     expect((await call).status).toBe(200);
     await instance.stop();
@@ -145,7 +145,7 @@ describe('heartbeat and deregistration', () => {
     const instance = await serve(anEcho(), env(), { heartbeatIntervalMs: 10 });
     router.answer(200, { adopted: true });
     const registrations = () => router.said.filter(({ path }) => path === '/v1/capabilities');
-    await vi.waitFor(() => expect(registrations().length).toBeGreaterThan(1));
+    await vi.waitFor(() => expect(registrations().length).toBeGreaterThan(1), deadline);
     expect(registrations()[1]).toEqual(registrations()[0]);
     await instance.stop();
   });

@@ -218,11 +218,11 @@ it('ends the whole process group when the caller leaves: SIGTERM, then SIGKILL',
 });
 
 it('answers 504 when the timeout is over, and ends the group', async () => {
-  const instance = await startWrapped(`${aCommand(stubborn, '  grace: 50ms\n')}timeout: 2s\n`);
+  const instance = await startWrapped(`${aCommand(stubborn, '  grace: 50ms\n')}timeout: 6s\n`);
   const file = join(await aFolder(), 'pids');
   expect(await call(instance, { text: file })).toMatchObject({
     status: 504,
-    body: { error: 'the call took longer than its timeout of 2s' },
+    body: { error: 'the call took longer than its timeout of 6s' },
   });
   const processes = await readProcesses(file);
   await waitFor('the end of both', async () => !processes.some(isRunning));

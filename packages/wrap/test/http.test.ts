@@ -143,7 +143,7 @@ it('answers 502 when no server listens, and 504 after the timeout', async () => 
   const gone = await startWrapped(anHttp('  url: "http://127.0.0.1:9/x"\n'));
   expect(await call(gone, { id: 'a' })).toMatchObject({ status: 502, code: 'provider_unavailable' });
   server.onPoll(() => undefined);
-  const slow = await startWrapped(aJob('timeout: 300ms\n'), { environment: environment() });
+  const slow = await startWrapped(aJob('timeout: 2s\n'), { environment: environment() });
   expect(await call(slow, { id: 'a' })).toMatchObject({ status: 504, code: 'timeout' });
   await waitFor('the cancel of the job', async () => server.jobs[0]?.state === 'cancelled');
 });

@@ -4,7 +4,7 @@ import { preventClaim } from '../../../src/db/attempt/attempt.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';
-import { waitFor } from '../../support/wait.ts';
+import { untilLocked } from '../../support/locks.ts';
 
 const { db } = useDatabase(3);
 
@@ -35,10 +35,7 @@ test('a running claim is awaited, so that its return never comes first', async (
   const preventing = preventClaim(db, claim).then((made) => {
     prevented = made;
   });
-  await waitFor('it to wait', async () => {
-    const { rows } = await db.raw('select 1 from pg_locks where not granted');
-    return rows.length > 0;
-  });
+  await untilLocked(db);
   expect(prevented).toBe(null);
   await trx.commit();
   await preventing;

@@ -159,7 +159,7 @@ describe('the time of a step', () => {
     expect(end).toMatchObject(held);
     const { leftMs } = end as { leftMs: number };
     expect(leftMs).toBeGreaterThanOrEqual(9_000);
-    expect(leftMs).toBeLessThanOrEqual(10_100);
+    expect(leftMs).toBeLessThanOrEqual(2_000 + (Date.now() - askedAtMs));
   });
 
   test('also where the pause was shorter than its back-off; earlier pauses do not count', async () => {
@@ -190,7 +190,7 @@ describe('the time of a step', () => {
     const asked = { step_id: 'a', round: 2, remainingMs: 1_000, askedAtMs: Date.now() - 2_000 };
     const { leftMs } = (await newWorker().execute(run, asked)) as { leftMs: number };
     expect(leftMs).toBeGreaterThanOrEqual(3_000);
-    expect(leftMs).toBeLessThan(3_500);
+    expect(leftMs).toBeLessThanOrEqual(1_000 + (Date.now() - asked.askedAtMs));
   });
 
   test('does not run out in a pause: a call that fails after its time is held, not failed', async () => {

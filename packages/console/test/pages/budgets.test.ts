@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Key } from '@capstan/core/contracts/access';
 import type { CostSeries, ScopedBudget } from '@capstan/core/contracts/money';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { keepBoth } from '../support/pictures.ts';
 import { useSharedStudio } from '../support/studio.ts';
 
@@ -112,8 +112,12 @@ test('any days by two groups are the numbers of the API, and lead to their calls
   const last = body.starts.indexOf(told?.points.at(-1)?.[0] ?? '');
   const chart = page.getByRole('img', { name: /Costs by label team × capability/ });
   const { width = 0 } = (await chart.boundingBox()) ?? {};
-  await chart.hover({ position: { x: ((last + 0.5) / Math.max(14, body.starts.length)) * width, y: 140 } });
-  await page.locator('[data-tooltip]').getByText('night, shift × join').waitFor();
+  const x = ((last + 0.5) / Math.max(14, body.starts.length)) * width;
+  // What loads later moves the chart away from the pointer.
+  await vi.waitFor(async () => {
+    await chart.hover({ position: { x, y: 140 } });
+    await page.locator('[data-tooltip]').getByText('night, shift × join').waitFor({ timeout: 1_000 });
+  }, 60_000);
   await keepBoth(opened, 'costs-crossed');
   const [file] = await Promise.all([
     page.waitForEvent('download'),

@@ -114,6 +114,7 @@ test('aliases of models, and what the cache has, are listed, changed and deleted
   const summary = page.getByRole('region', { name: 'Cache by capability' }).locator('tbody tr');
   await summary.filter({ hasText: 'concat' }).getByText('2 results').waitFor();
   const results = page.getByRole('region', { name: 'Results of steps' }).locator('tbody tr');
+  await results.nth(1).waitFor();
   expect(await results.count()).toBe(2);
   expect(await opened.axe('all')).toEqual([]);
   await results.first().getByRole('button').click();

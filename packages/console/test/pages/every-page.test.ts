@@ -110,7 +110,7 @@ function widen({ items }: { readonly items: readonly RunSummary[] }): {
 }
 
 test('a run that takes a day, with long names and large amounts, is drawn on a phone like any other', async () => {
-  const opened = await visitors.visit();
+  const opened = await visitors.visit({ setsClock: true });
   await opened.page.route(/\/v1\/runs\?/, async (route) => {
     const response = await route.fetch();
     await route.fulfill({ response, json: { next_cursor: null, ...widen(await response.json()) } });

@@ -188,7 +188,9 @@ test('Home shows failed runs and those that are open the longest, and its runs f
     .first()
     .waitFor();
   await page.getByRole('link', { name: /run …/ }).filter({ hasText: 'reel' }).first().waitFor();
-  const health = await page.getByRole('list', { name: 'Health of pipelines' }).innerText();
+  const pipelines = page.getByRole('list', { name: 'Health of pipelines' });
+  await pipelines.getByText('next start').first().waitFor();
+  const health = await pipelines.innerText();
   expect(health).toMatch(/reel[\s\S]*of \d+ runs?[\s\S]*next start/);
   const body = await capstan.read<RunsHealth>('/v1/runs/health?last=10');
   const marks = body.items.find((item) => item.pipeline === 'reel')?.last ?? [];
@@ -424,7 +426,7 @@ test('the numbers of fifty rows over all lists are those of the API', async () =
       );
       return { name, rows: texts.length - asked.length, missing };
     };
-    await expect.poll(differences, { timeout: 20_000 }).toEqual({ name, rows: 0, missing: [] });
+    await expect.poll(differences).toEqual({ name, rows: 0, missing: [] });
   }
   expect(await compared.runs?.numbers()).toHaveLength(50);
   opened.expectQuiet();

@@ -67,6 +67,7 @@ test('two runs are compared, and repeated together', async () => {
   await opened.go(`/runs/${one}/compare/${other}`);
   await page.getByText(/different jobs/).waitFor();
   await opened.go(`/runs/${one}/compare/${same}`);
+  await about.first().waitFor();
   expect(await about.first().innerText()).not.toContain('different jobs');
   await opened.go('/runs');
   await page.getByLabel(`Choose ${one}`).check();
@@ -114,7 +115,7 @@ test('the counts above a search are those of the runs that it finds', async () =
   await askQuestion(capstan);
   const shown = async () => (await state(/^running \d/).innerText()).replace(/\s+/g, ' ');
   const isCounted = async () => (await shown()) === `running ${await countRunning()}`;
-  await expect.poll(isCounted, { timeout: 30_000 }).toBe(true);
+  await expect.poll(isCounted).toBe(true);
   opened.expectQuiet();
   await opened.close();
 });
@@ -129,11 +130,11 @@ test('a page of the list of runs has an address, to which Back returns', async (
   const rows = page.locator('tbody tr');
   const older = page.getByRole('button', { name: 'Older' });
   const newer = page.getByRole('button', { name: 'Newer' });
-  const first = await rows.first().innerText();
+  const run = rows.locator('a[href*="/runs/run_"]').first();
+  const first = await run.getAttribute('href');
   await older.click();
   await page.waitForURL((at) => at.searchParams.has('after'));
-  await expect.poll(() => rows.first().innerText()).not.toBe(first);
-  const run = page.locator('tbody a[href*="/runs/run_"]').first();
+  await expect.poll(() => run.getAttribute('href')).not.toBe(first);
   const address = await run.getAttribute('href');
   await run.click();
   await opened.arrive(/\/ui\/runs\/run_/);
@@ -179,7 +180,10 @@ test('an instance with an open breaker is not called up', async () => {
     await route.fulfill({ response, json: { ...body, items } });
   });
   await opened.go('/');
-  const row = page.getByRole('listitem').filter({ hasText: 'concat' });
+  const row = page
+    .getByRole('list', { name: 'Instances in trouble' })
+    .getByRole('listitem')
+    .filter({ hasText: 'concat' });
   await row.getByText('no calls').waitFor();
   expect(await row.getByText('up', { exact: true }).count()).toBe(0);
   opened.expectQuiet();

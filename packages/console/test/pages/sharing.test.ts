@@ -74,7 +74,7 @@ test('the pages of a project with which it is no longer shared lose it without a
   ];
   const unshare = (name: string, { endpoint }: Instance) =>
     visitors.studio.capstan.request('PUT', `/v1/capabilities/${name}/sharing`, { shared_with: [], endpoint });
-  const opened = await visitors.visitAs(tenant.key, {}, /status of 404/);
+  const opened = await visitors.visitAs(tenant.key, { setsClock: true }, /status of 404/);
   const { page } = opened;
   const at = ({ endpoint }: Instance) => page.getByText(endpoint.replace('http://', '')).first();
   await page.clock.install();

@@ -114,6 +114,7 @@ test('a step that waits for an instance shows the considered ones, and its run s
   await opened.walk(`/runs/${run_id}?step=far`);
   const why = page.getByRole('region', { name: 'Why it waits' });
   await why.getByRole('heading', { name: 'Ruled out' }).waitFor();
+  await why.getByRole('listitem').nth(1).waitFor();
   expect(await why.getByRole('listitem').count()).toBe(2);
   await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
   opened.expectQuiet();

@@ -19,6 +19,8 @@ export type Part = 'whole' | 'inner';
 
 export interface Look {
   readonly width?: Width;
+  /** The test sets the clock of the tab, which keeps it: no other test gets the tab. */
+  readonly setsClock?: true;
 }
 
 export interface OpenPage {

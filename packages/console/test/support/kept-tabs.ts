@@ -30,6 +30,7 @@ export async function borrowPage(
   look: Look = {},
   expected: RegExp | null = null,
 ): Promise<OpenPage> {
+  if (look.setsClock === true) return lookThrough(await openTab(browser, look), url, expected);
   const rested = free.get(browser) ?? [];
   free.set(browser, rested);
   const tab = rested.pop() ?? (await openTab(browser));

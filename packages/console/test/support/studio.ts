@@ -57,6 +57,14 @@ export async function startRunOf(capstan: SharedCapstan, job: object): Promise<s
   return body.run_id;
 }
 
+/** Until its other steps have ended too. */
+function restingBeside({ read }: SharedCapstan, run: string): Promise<boolean> {
+  return waitFor(`the other steps of ${run}`, async () => {
+    const { steps } = await read<Run>(`/v1/runs/${run}`);
+    return steps.some(({ id, state }) => id === 'trim' && state === 'succeeded');
+  });
+}
+
 interface Asked {
   readonly run: string;
   readonly review: string;
@@ -89,7 +97,7 @@ async function furnish({ request }: SharedCapstan): Promise<void> {
   const second = reel.replace('"1.0"', '"1.1"').replace('and makes a cover', 'in order');
   await request('POST', '/v1/pipelines', second, yaml);
   await request('PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 2 });
-  const schedule = { name: 'morning', pipeline: 'reel', cron: '0 7 * * 1-5', timezone: 'Europe/Berlin' };
+  const schedule = { name: 'morning', pipeline: 'reel', cron: '0 7 29 2 *', timezone: 'Europe/Berlin' };
   await request('POST', '/v1/schedules', { ...schedule, job: { clips: ['a'] } });
 }
 
@@ -102,7 +110,7 @@ async function openStudio(): Promise<Studio> {
   const broken = [{ id: 'one', capability: 'resample', input: { rate: 'x' }, escalate: { enabled: false } }];
   const failed = (await capstan.submit(broken)).run_id;
   const [correction, question] = await Promise.all([askCorrection(capstan), askQuestion(capstan)]);
-  await Promise.all([capstan.ended(done), capstan.ended(failed)]);
+  await Promise.all([capstan.ended(done), capstan.ended(failed), restingBeside(capstan, correction.run)]);
   return {
     capstan,
     done,

@@ -47,7 +47,7 @@ export function FleetTrouble(): ReactElement {
                 <span className="text-muted">up, of {items.length} capabilities</span>
               </p>
               {ill.length === 0 ? null : (
-                <ul className="divide-y divide-line border-t border-line">
+                <ul aria-label="Instances in trouble" className="divide-y divide-line border-t border-line">
                   {ill.slice(0, 8).map(({ name, endpoint, state, reason, drain, breaker }) => (
                     <li key={`${name} ${endpoint}`} className="px-4 py-2 text-sm">
                       <Link
