@@ -265,12 +265,13 @@ func readInput[In any](body []byte) (In, error) {
 // instance is one running copy of a capability.
 type instance[In, Out any] struct {
 	Capability[In, Out]
-	started  time.Time
-	slots    chan struct{}
-	depth    atomic.Int64
-	stopping atomic.Bool
-	abort    context.Context // ends when open calls have to end
-	hosts    []string        // names by which callers know this machine, besides addresses and localhost
+	started       time.Time
+	slots         chan struct{}
+	depth         atomic.Int64
+	stopping      atomic.Bool
+	abort         context.Context // ends when open calls have to end
+	residentFault sync.Once
+	hosts         []string // names by which callers know this machine, besides addresses and localhost
 }
 
 func newInstance[In, Out any](c Capability[In, Out], abort context.Context) *instance[In, Out] {
@@ -595,6 +596,9 @@ func hostsOf(host, advertised string) []string {
 func run[In, Out any](ctx context.Context, c Capability[In, Out], env func(string) string) error {
 	abort, abortCalls := context.WithCancel(context.Background())
 	defer abortCalls()
+	if c.WarmUp != nil && c.RateUSD != 0 {
+		return fmt.Errorf("warm_up is for instances whose rate is 0, because no project pays for that call; the rate is %v USD", c.RateUSD)
+	}
 	own := newInstance(c, abort)
 	listener, err := listen(env("HOST"), env("PORT"))
 	if err != nil {
@@ -678,12 +682,19 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 	return nil
 }
 
-// report adds the keys that are loaded now.
-func (c Capability[In, Out]) report(body map[string]any) map[string]any {
-	if c.Resident != nil {
-		body["resident"] = c.Resident()
+// report adds the keys that are loaded now. Work that is done is worth more than a report: a panic of
+// Resident is printed once, and the keys are left out.
+func (i *instance[In, Out]) report(body map[string]any) (reported map[string]any) {
+	reported = body
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			i.residentFault.Do(func() { logger.Printf("resident failed, and is left out: %v", panicked) })
+		}
+	}()
+	if i.Resident != nil {
+		body["resident"] = append([]string{}, i.Resident()...) // nil is null in JSON
 	}
-	return body
+	return
 }
 
 func (c Capability[In, Out]) warmUp() map[string]any {

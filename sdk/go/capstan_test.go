@@ -85,6 +85,26 @@ func TestWhatIsLoadedIsDeclaredAndReported(t *testing.T) {
 	}
 }
 
+func TestAResultIsKeptWhenResidentFails(t *testing.T) {
+	for _, c := range []struct {
+		resident func() []string
+		want     string
+	}{
+		{func() []string { panic("CUDA error") }, `{"ok":true,"output":{"parts":0}}`},
+		{func() []string { return nil }, `{"ok":true,"output":{"parts":0},"resident":[]}`},
+	} {
+		own := Capability[order, receipt]{Name: "order", Version: "1", Exec: count, Resident: c.resident}
+		server := httptest.NewServer(newInstance(own, context.Background()))
+		t.Cleanup(server.Close)
+		if _, text := post(t, server.URL, `{"parts":[]}`, ""); text != c.want {
+			t.Errorf("got %s", text)
+		}
+		if response, err := http.Get(server.URL + "/health"); err != nil || response.StatusCode != 200 {
+			t.Errorf("got %v %v", response, err)
+		}
+	}
+}
+
 func TestTypesAreSchemas(t *testing.T) {
 	text, _ := json.Marshal(schemaOf(reflect.TypeFor[order]()))
 	want := `{"additionalProperties":false,"properties":{` +
@@ -370,6 +390,15 @@ func TestItRegistersTheProjectsThatItServes(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestAWarmUpThatNoProjectPaysForEndsTheStart(t *testing.T) {
+	c := Capability[order, receipt]{Name: "order", Version: "1", Exec: count, RateUSD: 0.5, WarmUp: &order{}}
+	err := run(context.Background(), c, environment(""))
+	want := "warm_up is for instances whose rate is 0, because no project pays for that call; the rate is 0.5 USD"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
 	}
 }
 

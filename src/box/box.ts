@@ -105,6 +105,7 @@ async function keep(running: Running, planned: PlannedInstance, settings: Settin
   const instance = keepInstance({
     planned,
     endpoint,
+    local: localAddress(host, port),
     settings,
     launch: createLauncher({ planned, host, port, environment, cacheDir, watchdog, log }, wraps),
     report: (state, detail) => options.report({ name, state, detail }),

@@ -11,6 +11,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeInLine } from '@capstan/capability/bootstrap/start-capability';
 import { announce, type Registrable } from '@capstan/capability/lifecycle/registration';
+import { readReport } from '@capstan/capability/lifecycle/start-instance';
 import type { Settings } from '@capstan/capability/settings';
 import type { Watchdog } from '../dev/supervisor/watchdog.ts';
 import type { PlannedInstance } from './fleet-plan.ts';
@@ -53,6 +54,8 @@ export type BoxState =
 export interface KeepOptions {
   readonly planned: PlannedInstance;
   readonly endpoint: string;
+  /** Its address on this machine. */
+  readonly local: string;
   readonly settings: Settings;
   /** @throws Error when it cannot be started */
   readonly launch: (signal: AbortSignal) => Promise<InstanceRun>;
@@ -123,7 +126,7 @@ async function tryToRegister(kept: KeptState, facts: Registrable): Promise<void>
   const serving = {
     facts,
     endpoint: kept.endpoint,
-    queueDepth: () => undefined,
+    report: () => readReport(kept.local),
     isServing: () => kept.isReady,
     close: async () => {
       if (kept.stopping.signal.aborted) await kept.run?.stop(kept.planned.stopMs);

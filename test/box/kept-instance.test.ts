@@ -86,6 +86,7 @@ async function keep(runs: readonly (Scripted | Error)[], planned: Partial<Planne
   const instance = keepInstance({
     planned: { ...plain, ...planned },
     endpoint: 'http://127.0.0.1:8100',
+    local: 'http://127.0.0.1:1',
     settings: readSettings({ ROUTER_URL: router.url, ROUTER_TOKEN: 't' }),
     launch: async () => {
       const next = left.shift();

@@ -96,11 +96,24 @@ function readCallFacts(
   };
 }
 
-/** Beside an answer, and in `/health`; nothing where the router infers it. */
-export function residentOf({ resident }: Pick<Capability, 'resident'>): {
-  readonly resident?: readonly string[];
-} {
-  return resident === undefined ? {} : { resident: resident() };
+/** Functions whose fault was printed. */
+const faulty = new WeakSet<() => readonly string[]>();
+
+/** Nothing where the router infers it. A fault is printed once: work that is done is worth more than this report. */
+export function residentOf(
+  { resident }: Pick<Capability, 'resident'>,
+  print: (line: string) => void,
+): { readonly resident?: string[] } {
+  if (resident === undefined) return {};
+  try {
+    const keys: unknown = resident();
+    if (Array.isArray(keys) && keys.every((key) => typeof key === 'string')) return { resident: keys };
+    throw new Error(`it returned ${typeof keys}, and a list of texts is needed`);
+  } catch (error) {
+    if (!faulty.has(resident)) print(`resident failed, and is left out: ${messageOf(error)}`);
+    faulty.add(resident);
+    return {};
+  }
 }
 
 async function perform(
@@ -117,12 +130,15 @@ async function perform(
     const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
     const checked = await capability.checkOutput(output);
     if (checked.ok)
-      return { status: 200, body: { ok: true, output: checked.value, ...residentOf(capability) } };
+      return {
+        status: 200,
+        body: { ok: true, output: checked.value, ...residentOf(capability, host.log) },
+      };
     const error = `the output does not match its own schema: ${checked.error}`;
     const headers = { 'x-error-code': 'output_invalid' };
     return { status: 422, body: { ok: false, error, ...paidFacts(output) }, headers };
   } finally {
-    await close();
+    await close().catch((error) => host.log(`its files were not deleted: ${messageOf(error)}`));
   }
 }
 

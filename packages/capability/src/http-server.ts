@@ -27,6 +27,7 @@ import {
   residentOf,
   toLastLine,
 } from './exec-call.ts';
+import type { HealthReport } from './lifecycle/registration.ts';
 
 interface Connections {
   readonly isClosing: boolean;
@@ -146,8 +147,7 @@ async function readJsonBody(request: IncomingMessage, limits: JsonBounds): Promi
 
 export interface InstanceServer {
   readonly http: Server;
-  /** Calls that run or wait. */
-  queueDepth(): number;
+  report(): HealthReport;
   /** Stops listening, answers 503 to new calls, and closes every connection once no request is in flight. */
   close(): void;
   /** Aborts the signal of every open call; their callers get 503. */
@@ -229,11 +229,14 @@ async function answerExec(
   return answerCall(capability, { ...host, queue, isStopping: () => connections.isClosing }, call);
 }
 
-function answerHealth({ capability, queue }: ServerParts): ExecReply {
-  const { name, version } = capability.spec;
+function reportOf({ capability, host, queue }: ServerParts): HealthReport {
+  return { queue_depth: queue.depth, ...residentOf(capability, host.log) };
+}
+
+function answerHealth(parts: ServerParts): ExecReply {
+  const { name, version } = parts.capability.spec;
   const uptime_ms = Math.round(process.uptime() * 1_000);
-  const report = { queue_depth: queue.depth, ...residentOf(capability) };
-  return { status: 200, body: { status: 'ok', name, version, uptime_ms, ...report } };
+  return { status: 200, body: { status: 'ok', name, version, uptime_ms, ...reportOf(parts) } };
 }
 
 async function answer(
@@ -272,7 +275,7 @@ export function createInstanceServer(capability: Capability, host: ServerParts['
   });
   return {
     http,
-    queueDepth: () => queue.depth,
+    report: () => reportOf(parts),
     close: connections.close,
     abortCalls: () => connections.abort(new Error('the instance is stopping')),
   };

@@ -82,6 +82,20 @@ describe('the three endpoints', () => {
   });
 });
 
+it('keeps the output of a call whose temporary files cannot be deleted', async () => {
+  const lines: string[] = [];
+  const print = (line: string) => void lines.push(line);
+  const careless = anEcho(async (input, { media }) => {
+    await media.temporaryPath('a').catch(() => undefined);
+    return input;
+  });
+  vi.stubEnv('TMPDIR', '/no/such/folder');
+  const answer = await exec(await start(careless, {}, { print }), { text: 'hi' });
+  vi.unstubAllEnvs();
+  expect(answer).toEqual({ status: 200, body: { ok: true, output: { text: 'hi' } } });
+  expect(lines.at(-1)).toMatch(/^its files were not deleted: ENOENT/);
+});
+
 describe('what a browser sends', () => {
   /** Sends headers that `fetch` would set itself. */
   async function ask(

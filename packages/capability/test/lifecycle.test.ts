@@ -83,6 +83,32 @@ describe('registration', () => {
     expect(beat?.body).toMatchObject({ resident: ['flux', 'sdxl'] });
   });
 
+  it.each([
+    ['CUDA error', () => new Error('CUDA error')],
+    ['it returned object, and a list of texts is needed', () => [1n]],
+  ])('works on, and prints it once, when it cannot find out what is loaded: %s', async (reason, find) => {
+    const lines: string[] = [];
+    const resident = () => {
+      const found: unknown = find();
+      if (found instanceof Error) throw found;
+      return found as string[];
+    };
+    const keyed = anEcho(undefined, { affinity: '{{ input.text }}', resident });
+    const options = { heartbeatIntervalMs: 20, print: (line: string) => void lines.push(line) };
+    const instance = await serve(keyed, env(), options);
+    expect(await exec(instance, { text: 'a' })).toEqual({
+      status: 200,
+      body: { ok: true, output: { text: 'a' } },
+    });
+    expect((await fetch(`${instance.endpoint}/health`)).status).toBe(200);
+    await vi.waitFor(() => expect(router.said.length).toBeGreaterThan(1), deadline);
+    await instance.stop();
+    expect(router.said.filter(({ body }) => 'resident' in body)).toEqual([]);
+    expect(lines.filter((line) => !/^\d\/8 /.test(line))).toEqual([
+      `resident failed, and is left out: ${reason}`,
+    ]);
+  });
+
   it('refuses an affinity that is no expression over the input', () => {
     expect(() => anEcho(undefined, { affinity: '{{ job.text }}' })).toThrow(
       /capability echo: affinity: at character/,

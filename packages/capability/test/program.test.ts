@@ -22,7 +22,7 @@ const spec = { name: 'mortal', version: '1.0.0', description: 'Dies.', input: {}
 createServer(async (request, response) => {
   const body = (await request.toArray()).join('');
   if (body.includes('die')) process.kill(process.pid, 'SIGKILL');
-  const answer = { '/health': { status: 'ok', name: 'mortal', version: '1.0.0', uptime_ms: 1 }, '/spec': spec };
+  const answer = { '/health': { status: 'ok', name: 'mortal', version: '1.0.0', uptime_ms: 1, queue_depth: 2, resident: ['a'] }, '/spec': spec };
   response.end(JSON.stringify(answer[request.url] ?? { ok: true, output: { pid: process.pid, router: process.env.ROUTER_URL ?? null } }));
 }).listen(Number(process.env.PORT), process.env.HOST);
 `;
@@ -76,7 +76,7 @@ it.runIf(isLong)(
   },
 );
 
-it('hides the router from a program, which would register a second time', async () => {
+it('hides the router from a program, which would register a second time, and registers what it reports', async () => {
   const router = await startFakeRouter();
   onTestFinished(() => router.close());
   const instance = await startCapability({
@@ -87,6 +87,7 @@ it('hides the router from a program, which would register a second time', async 
   });
   onTestFinished(() => instance.stop());
   expect(await askAll(instance.endpoint)).toMatchObject({ router: null });
+  expect(router.said[0]?.body).toMatchObject({ queue_depth: 2, resident: ['a'] });
 });
 
 it('ends a program whose parent is killed', async () => {

@@ -92,7 +92,7 @@ class Call:
         self.idempotency_key: str | None = headers.get("idempotency-key")
         """The same in every attempt of one piece of work: use it to have an effect only once."""
         self.previous_fault = _read_fault(headers.get("x-previous-fault", ""))
-        """Why the answer to this call was wrong before: `code`, `message` and, if known, `errors`."""
+        """Why the answer to this call was wrong before: `code`, `message`, `errors` if known."""
         self.attempt = int(attempt) if attempt.isdecimal() else 1
         """1 for the first attempt."""
         self.deadline = _read_time(headers.get("x-deadline", ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from .errors import CallFailure
+
+logger = logging.getLogger("capstan")
 
 Cost = tuple[Literal["per_second", "per_call"], float]
 Given = ParamSpec("Given")
@@ -70,8 +73,14 @@ class Capability(Generic[Given, Result]):
         self.warm_up = warm_up
         self.max_resident = max_resident
         self._resident = resident
+        self._resident_failed = False
         self.is_async = inspect.iscoroutinefunction(work)
         kind, rate = ("free", 0.0) if cost == "free" else cost
+        if warm_up is not None and rate != 0:
+            raise ValueError(
+                "warm_up is for instances whose rate is 0, because no project pays for that call; "
+                f"the rate is {rate:g} USD"
+            )
         self.cost_model = {"type": kind, "rate_usd": rate}
         self._takes_call, given, returned = _read_types(work)
         self._input: TypeAdapter[Any] = TypeAdapter(given)
@@ -96,8 +105,24 @@ class Capability(Generic[Given, Result]):
         return self.work(*given, **named)
 
     def report(self) -> dict[str, Any]:
-        """Return the keys that are loaded now, as reports have them; nothing if the router infers them."""
-        return {} if self._resident is None else {"resident": list(self._resident())}
+        """Return the keys that are loaded now, as reports have them; nothing if none are declared.
+
+        Never raises, since work that is done is worth more than a report: a fault is logged once.
+        """
+        if self._resident is None:
+            return {}
+        try:
+            found = self._resident()
+            keys = list(found)
+            if isinstance(found, str) or not all(isinstance(key, str) for key in keys):
+                kind = type(found).__name__
+                raise TypeError(f"it returned {kind}, and a list of texts is needed")
+            return {"resident": keys}
+        except Exception as error:
+            if not self._resident_failed:
+                logger.warning("resident failed, and is left out: %s", error)
+            self._resident_failed = True
+            return {}
 
     def read(self, body: bytes) -> Any:
         """Parse an input; raise CallFailure 422 that names the wrong fields."""

@@ -24,8 +24,8 @@ _PAUSES_S = (0.25, 1.0, 4.0, 15.0, 60.0)
 def later(call: Call) -> NoReturn:
     """End the function with 202: the result is sent later to `call.callback_url`.
 
-    Store the address before. The capability declares `answers_later`. Without an address, the caller
-    needs its answer in place, and the call is refused with 422.
+    Store the address before. The capability declares `answers_later`. Without an address, the
+    caller needs its answer in place, and the call is refused with 422.
     """
     if call.callback_url is None:
         error = "this call needs its answer in place: it has no X-Callback-Url"

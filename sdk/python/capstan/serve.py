@@ -214,8 +214,8 @@ class Instance:
 class _NoBrowser:
     """Refuses what only a browser sends.
 
-    `Origin` and `Sec-Fetch-Site` are never sent by programs, and a foreign name in `Host` is one that
-    a page has pointed at this machine.
+    `Origin` and `Sec-Fetch-Site` are never sent by programs, and a foreign name in `Host` is one
+    that a page has pointed at this machine.
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:

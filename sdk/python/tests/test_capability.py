@@ -87,7 +87,9 @@ class Point:
 def test_what_is_loaded_is_declared_and_reported() -> None:
     loaded = ["sdxl"]
 
-    @capability(name="image", version="1", affinity="{{ input.x }}", max_resident=2, resident=lambda: loaded)
+    @capability(
+        name="image", version="1", affinity="{{ input.x }}", max_resident=2, resident=lambda: loaded
+    )
     def image(job: Point) -> Point:
         return job
 
@@ -138,6 +140,11 @@ def of_three(job: Words, call: Call, more: int) -> Words: ...  # type: ignore[em
 def test_a_function_without_usable_types_is_refused_at_once(work: Any, error: str) -> None:
     with pytest.raises(TypeError, match=error):
         capability(name="wrong", version="1")(work)
+
+
+def test_a_warm_up_that_no_project_pays_for_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match=r"^warm_up is for instances .*; the rate is 0\.5 USD$"):
+        Capability(shout.work, name="a", version="1", cost=("per_call", 0.5), warm_up={"input": {}})
 
 
 @pytest.mark.parametrize("wrong", [{"name": "a b"}, {"max_concurrency": 0}])

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from capstan import Call, CallCancelled, CallFailure, Capability, Instance, capability
-from conftest import DEADLINE_S, Serve
+from conftest import DEADLINE_S, FakeServer, Serve
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -106,6 +106,31 @@ def test_what_the_function_raises_chooses_the_status(
     assert answer.status_code == status
     assert answer.json() == {"ok": False, "error": str(error)}
     assert {name: answer.headers[name] for name in headers} == headers
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (RuntimeError("CUDA error"), "CUDA error"),
+        ("sdxl", "it returned str, and a list of texts is needed"),
+        ([1], "it returned list, and a list of texts is needed"),
+    ],
+)
+def test_a_result_is_kept_and_one_line_logged_when_resident_fails(
+    serve: Serve, server: FakeServer, caplog: pytest.LogCaptureFixture, found: Any, reason: str
+) -> None:
+    def resident() -> Any:
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    router = {"ROUTER_URL": server.url, "ROUTER_TOKEN": "token"}
+    served = serve(of(lambda_of(1), resident=resident), router).wait_until_ready()
+    assert post(served.endpoint).json() == {"ok": True, "output": {"n": 1}}
+    assert httpx.get(f"{served.endpoint}/health").status_code == 200
+    assert "resident" not in server.requests[0].json()
+    logged = [line for line in caplog.messages if "resident" in line]
+    assert logged == [f"resident failed, and is left out: {reason}"]
 
 
 def test_a_number_that_json_cannot_hold_is_no_answer(serve: Serve) -> None:

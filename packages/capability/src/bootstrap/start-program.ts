@@ -22,6 +22,7 @@ import {
   graceMs,
   type InstanceOptions,
   type RunningInstance,
+  readReport,
   startInstance,
   waitUntilReady,
 } from '../lifecycle/start-instance.ts';
@@ -147,7 +148,7 @@ export function keptCommand(words: readonly string[], environment: NodeJS.Proces
   };
 }
 
-/** Facts that a message can hold. Which keys are resident stays with the instance, which reports them in `/health`. */
+/** Facts that a message can hold. */
 export function reportedFacts(capability: Capability): Registrable {
   const { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with, max_resident } = capability;
   return { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with, max_resident };
@@ -310,7 +311,7 @@ export async function startProgram(
       {
         facts,
         endpoint,
-        queueDepth: () => undefined,
+        report: () => readReport(run.local),
         isServing: () => program.isReady(),
         close: () => program.stop(options.graceMs ?? graceMs),
       },

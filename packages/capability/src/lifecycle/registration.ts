@@ -2,7 +2,7 @@
  * Steps 6 to 8 of the bootstrap lifecycle: the instance registers at the router, sends a heartbeat every 60 seconds,
  * and deregisters. Nothing is retried: the next heartbeat is the next chance.
  */
-import type { Registration } from '@capstan/core/contracts/capability';
+import type { Health, Registration } from '@capstan/core/contracts/capability';
 import { heartbeatSeconds } from '@capstan/core/contracts/limits';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { Capability } from '../define-capability.ts';
@@ -41,23 +41,18 @@ function startHeartbeat(
 
 export type Registrable = Pick<
   Capability,
-  | 'spec'
-  | 'cost_model'
-  | 'tags'
-  | 'max_concurrency'
-  | 'settle'
-  | 'warm_up'
-  | 'shared_with'
-  | 'max_resident'
-  | 'resident'
+  'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with' | 'max_resident'
 > &
   Pick<Partial<Registration>, 'host' | 'takes'>;
 
+/** What an instance reports in `/health`, registrations and heartbeats. */
+export type HealthReport = Pick<Health, 'queue_depth' | 'resident'>;
+
 interface RouterClient {
   /** @throws Error unless the router answered 2xx, like the other methods */
-  register(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
+  register(facts: Registrable, endpoint: string, report: HealthReport): Promise<void>;
   /** @returns whether the router did not know the instance, and has read its spec in place of a registration */
-  heartbeat(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<boolean>;
+  heartbeat(name: string, endpoint: string, report: HealthReport): Promise<boolean>;
   /** @returns whether the router took it for one of an earlier instance, because this one still answers */
   deregister(name: string, endpoint: string): Promise<boolean>;
 }
@@ -115,19 +110,18 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
     register: async (
       { spec, cost_model, tags, max_concurrency, settle, ...optional },
       endpoint,
-      queue_depth,
+      { queue_depth, resident },
     ) => {
       const { warm_up, shared_with, host, takes, max_resident } = optional;
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
       const always = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
-      const residency = { max_resident, resident: optional.resident?.() };
-      const body = { ...always, warm_up, shared_with, host, takes, ...residency };
+      const body = { ...always, warm_up, shared_with, host, takes, max_resident, resident };
       const sent = settle === 'reported' ? { ...body, settle } : body;
       await call('POST', base, { body: sent, limitMs: timeoutMs.register });
     },
-    heartbeat: async ({ spec: { name }, resident }, endpoint, queue_depth) => {
-      const body = { endpoint, queue_depth, resident: resident?.() };
+    heartbeat: async (name, endpoint, { queue_depth, resident }) => {
+      const body = { endpoint, queue_depth, resident };
       const text = await call('POST', `${base}/${name}/heartbeat`, { body, limitMs: timeoutMs.heartbeat });
       return fieldOf(text, 'adopted') === true;
     },
@@ -145,8 +139,8 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
 interface Serving {
   readonly facts: Registrable;
   readonly endpoint: string;
-  /** Calls that run or wait; undefined when only the instance knows. */
-  queueDepth(): number | undefined;
+  /** Never rejects. */
+  report(): HealthReport | Promise<HealthReport>;
   /** False while it is down, so that no heartbeats are sent; absent: always true. */
   isServing?(): boolean;
   /** Lets calls in flight end within a grace period, then stops. */
@@ -161,18 +155,18 @@ interface AnnounceOptions {
 
 async function registered(
   router: RouterClient,
-  { facts, endpoint, queueDepth, isServing = () => true }: Serving,
+  { facts, endpoint, report, isServing = () => true }: Serving,
   options: AnnounceOptions,
 ): Promise<Heartbeat> {
   const { name, version } = facts.spec;
-  await router.register(facts, endpoint, queueDepth());
+  await router.register(facts, endpoint, await report());
   options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
   const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
   const beat = async (): Promise<void> => {
     if (!isServing()) return;
     // The spec holds neither tags nor the price of a registration.
-    const isAdopted = await router.heartbeat(facts, endpoint, queueDepth());
-    if (isAdopted) await router.register(facts, endpoint, queueDepth());
+    const isAdopted = await router.heartbeat(name, endpoint, await report());
+    if (isAdopted) await router.register(facts, endpoint, await report());
   };
   const heartbeat = startHeartbeat(beat, intervalMs, options.print);
   options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
@@ -226,9 +220,9 @@ export async function announce(given: Serving, options: AnnounceOptions): Promis
     options.print('7/8 heartbeat: none, not registered');
   }
   const again = async (): Promise<boolean> => {
-    const { facts, endpoint, queueDepth } = serving;
+    const { facts, endpoint, report } = serving;
     try {
-      await router?.register(facts, endpoint, queueDepth());
+      await router?.register(facts, endpoint, await report());
       return true;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

@@ -11,6 +11,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Health } from '@capstan/core/contracts/capability';
 import { describeTakenPort } from '@capstan/core/errors/taken-port';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { Capability } from '../define-capability.ts';
@@ -23,7 +24,7 @@ import {
 import { createMediaTransfer } from '../media/media-transfer.ts';
 import { localAddress, type Settings } from '../settings.ts';
 import { checkPrerequisites, installPrerequisites } from './prerequisites.ts';
-import { announce, describeFault } from './registration.ts';
+import { announce, describeFault, type HealthReport } from './registration.ts';
 
 // Step 4 of the bootstrap: listen on the given port, or on a random free one of 8100 to 8200.
 
@@ -109,6 +110,18 @@ export async function findHealthFault(healthUrl: string, timeoutMs: number): Pro
     return `answered with HTTP ${response.status} ${text.slice(0, shownCharacters).trim()}`.trimEnd();
   } catch (error) {
     return `not answered: ${describeFault(error)}`;
+  }
+}
+
+const Reported = Health.pick({ queue_depth: true, resident: true });
+
+/** What an instance in another process reports. @param local its address on this machine */
+export async function readReport(local: string): Promise<HealthReport> {
+  try {
+    const response = await fetch(`${local}/health`, { signal: AbortSignal.timeout(readinessIntervalMs) });
+    return Reported.parse(await response.json());
+  } catch {
+    return {};
   }
 }
 
@@ -223,7 +236,7 @@ export async function startInstance(
     print(`5/8 ready: GET /health answered at attempt ${attempts}`);
     signal.throwIfAborted();
     const close = () => stopServer(server, options.graceMs ?? graceMs);
-    const serving = { facts: capability, endpoint, queueDepth: server.queueDepth, close };
+    const serving = { facts: capability, endpoint, report: server.report, close };
     const { stop } = await announce(serving, options);
     return { endpoint, stop, abortCalls: server.abortCalls };
   } catch (error) {
