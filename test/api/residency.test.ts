@@ -182,13 +182,27 @@ describe('what an instance has loaded', () => {
 
   test('is unchanged by a report that is none', async () => {
     const instance = await register('garbled', { resident: ['a'] });
-    for (const resident of ['a', [1], [''], ['k'.repeat(129)], Array(65).fill('k'), null, {}]) {
+    for (const resident of [
+      'a',
+      [1],
+      [''],
+      ['b', 'c\u0001'],
+      ['k'.repeat(129)],
+      Array(65).fill('k'),
+      null,
+      {},
+    ]) {
       const { status } = await beat('garbled', instance, { resident });
       expect([resident, status]).toEqual([resident, 200]);
     }
-    instance.handle = ({ input }, response) =>
-      answer(response, 200, { ok: true, output: input, resident: 'nothing' });
-    expect((await exec('garbled', 'a')).status).toBe(200);
+    for (const resident of ['nothing', ['c\u0000']]) {
+      instance.handle = ({ input }, response) => answer(response, 200, { ok: true, output: input, resident });
+      expect((await exec('garbled', 'a')).status).toBe(200);
+    }
+    instance.health = { resident: ['c\u0000'] };
+    const row = api.db('instance').where({ endpoint: instance.endpoint });
+    await row.clone().update({ state: 'suspect', spec_digest: null, next_probe_at: api.db.fn.now() });
+    await waitFor('it to be vetted', async () => (await row.clone().first('state'))?.state === 'up');
     expect(await residentOf(instance)).toEqual(['a']);
   });
 
@@ -202,12 +216,13 @@ describe('what an instance has loaded', () => {
       cost_model: { type: 'free', rate_usd: 0 },
       tags: [],
     };
-    const wrong = { ...registration, resident: ['k'.repeat(129)], max_resident: 65 };
+    const wrong = { ...registration, resident: ['k'.repeat(129), 'a\nb'], max_resident: 65 };
     const { status, body } = await send('POST', '/v1/capabilities', wrong);
     expect(status).toBe(422);
     const errors = JSON.stringify(body.errors);
     expect(errors).toContain('/resident/0');
     expect(errors).toContain('/max_resident');
+    expect(errors).toContain(String.raw`is \"a\\nb\"; a text without control characters`);
   });
 
   test('is shown to its own project', async () => {

@@ -105,6 +105,13 @@ class LateWriter {
   }
 }
 
+/** One that fails loses no other. @throws the first error, at the end */
+async function writeAll(writes: readonly (() => Promise<void>)[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const write of writes) await write().catch((error: unknown) => errors.push(error));
+  if (errors.length > 0) throw errors[0];
+}
+
 class Recorder implements ResidencyRecorder {
   readonly #ctx: ResidencyCtx;
   readonly #served: LateWriter;
@@ -152,11 +159,10 @@ class Recorder implements ResidencyRecorder {
     const { db } = this.#ctx;
     const { served, reported } = this.#seen;
     const lists = [...served].map(([instance_id, keys]) => ({ instance_id, keys }));
-    const reports = [...reported];
+    const reports = [...reported].map((report) => () => recordResident(db, ...report));
     served.clear();
     reported.clear();
-    if (lists.length > 0) await serveKeys(db, lists);
-    for (const [instanceId, keys] of reports) await recordResident(db, instanceId, keys);
+    await writeAll([...(lists.length > 0 ? [() => serveKeys(db, lists)] : []), ...reports]);
   }
 
   async #writeLearnt(): Promise<void> {
@@ -165,8 +171,10 @@ class Recorder implements ResidencyRecorder {
     const [reports, learnt] = [[...times.values()], [...lessons.values()]];
     times.clear();
     lessons.clear();
-    if (reports.length > 0) await foldLoadTimes(db, reports);
-    if (learnt.length > 0) await foldLessons(db, learnt);
+    await writeAll([
+      ...(reports.length > 0 ? [() => foldLoadTimes(db, reports)] : []),
+      ...(learnt.length > 0 ? [() => foldLessons(db, learnt)] : []),
+    ]);
   }
 }
 

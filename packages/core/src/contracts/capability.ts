@@ -1,7 +1,7 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
 import { findTakesFault, hostFields, RegisteredHost } from './host.ts';
-import { heartbeatSeconds, longestAffinityKey, mostResident } from './limits.ts';
+import { heartbeatSeconds, longestAffinityKey, mostResident, readableKey } from './limits.ts';
 import {
   Affinity,
   CapabilityName,
@@ -117,8 +117,17 @@ export const SharedWith = z
   .meta({ id: 'SharedWith' });
 export type SharedWith = z.infer<typeof SharedWith>;
 
+const ResidentKey = z
+  .string()
+  .min(1)
+  .max(longestAffinityKey)
+  .regex(readableKey, {
+    error: ({ input }) =>
+      `is ${JSON.stringify(input)}; a text without control characters, line breaks or a bracket at its begin is allowed`,
+  });
+
 /** Keys of what an instance has loaded: models, LoRAs, voices. */
-const ResidentKeys = z.array(z.string().min(1).max(longestAffinityKey)).max(mostResident).meta({
+const ResidentKeys = z.array(ResidentKey).max(mostResident).meta({
   id: 'ResidentKeys',
   description:
     'What it has loaded, as keys of the `affinity` of its spec. A wrong report costs time: it never decides whether a call is allowed.',

@@ -40,6 +40,8 @@ export const overrunSpanMs = 3_600_000;
 /** Keys of what an instance has loaded. */
 export const mostResident = 64;
 export const longestAffinityKey = 128;
+/** Of a key: no list and no object, which may hold the texts of a chat, and nothing that a terminal or database obeys. */
+export const readableKey = /^(?!\s*[[{])[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]*$/u;
 
 /** How long a browser stays signed in. */
 export const sessionHours = 12;

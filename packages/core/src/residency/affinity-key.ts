@@ -8,9 +8,9 @@ import { toKey } from './residency.ts';
 /** The key by the text of an expression; null: the input has none. */
 export type KeyOfInput = (text: string) => string | null;
 
-/** The text of a caller as a key, whatever it holds: none of it is an expression. */
+/** The text of a caller as a key, whatever it holds: none of it is an expression, since no two braces open one. */
 export function toLiteral(text: string): string {
-  return text.replaceAll('{{', '{ {');
+  return text.replaceAll(/\{(?=\{)/g, '{ ');
 }
 
 /** What is wrong with the text of an affinity; null: nothing. */

@@ -12,7 +12,7 @@
  *   load now and then (keyed-line.ts): so no key starves.
  */
 
-import { longestAffinityKey, mostResident } from '../contracts/limits.ts';
+import { longestAffinityKey, mostResident, readableKey } from '../contracts/limits.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { canonicalJson } from '../json/values.ts';
 import type { InstanceSnapshot, Residency, RouteRequest } from '../routing/types.ts';
@@ -31,14 +31,11 @@ export interface LoadTimes {
 /** The times that the calls of one capability have shown. */
 export type LoadBook = (ownerProject: string, key: string) => LoadTimes | undefined;
 
-/** No list and no object, which may hold the texts of a chat, and nothing that a terminal or database obeys. */
-const readable = /^(?!\s*[[{])[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]*$/u;
-
 /** The value of an `affinity` as a key; null: the call has none. Keys are stored and shown: others become their hash. */
 export function toKey(value: Json | undefined): string | null {
   if (value === undefined || value === null || value === '') return null;
   const text = typeof value === 'object' ? canonicalJson(value) : String(value);
-  return text.length <= longestAffinityKey && readable.test(text) ? text : `#${hashText(text)}`;
+  return text.length <= longestAffinityKey && readableKey.test(text) ? text : `#${hashText(text)}`;
 }
 
 /** 128 bits, not for secrets: equal prefixes need equal keys, in every process. */

@@ -105,8 +105,30 @@ describe('the key of a call', () => {
     expect(toKey({ a: 1 })).not.toBe(toKey({ a: 2 }));
   });
 
-  it('of a caller is no expression', () => {
+  it('of a caller is no expression, whatever it holds', () => {
     expect(createKeyOfInput({ a: 1 })(toLiteral('chat {{ input.a }}'))).toBe('chat { { input.a }}');
+    const part = fc.constantFrom(
+      '{',
+      '}',
+      '{{',
+      ' ',
+      '"',
+      "'",
+      '\\',
+      '%',
+      '#',
+      'input.a',
+      'secret',
+      ':',
+      '1',
+    );
+    const text = fc.array(part, { minLength: 1, maxLength: 12 }).map((parts) => parts.join(''));
+    const keyOf = createKeyOfInput({ a: 'of the input' });
+    const property = fc.property(text, (one) => {
+      expect(findAffinityFault(toLiteral(one))).toBeNull();
+      expect(keyOf(toLiteral(one))).toBe(toKey(toLiteral(one)));
+    });
+    fc.assert(property, { numRuns: runs(200) });
   });
 
   it.each([
