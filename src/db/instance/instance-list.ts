@@ -124,7 +124,7 @@ export interface FeedPoll {
   readonly held: Readonly<Record<string, number>>;
   /** Instances for whose leased slots of the holder another router waits. */
   readonly slot_requests: readonly string[];
-  /** When the oldest open call of each instance with keys began, Unix ms; absent = it has none. */
+  /** When the oldest call that holds a slot of an instance with keys began, Unix ms; absent = it has none. */
   readonly busy_since: Readonly<Record<string, number>>;
   /** Changed averages of calls with keys. */
   readonly load_times: readonly (readonly [
@@ -159,6 +159,7 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
        coalesce((select json_object_agg(instance_id, began) from (
          select a.instance_id, extract(epoch from min(a.started_at))::double precision * 1000 as began
          from instance i join attempt a on a.instance_id = i.instance_id and a.state in ('reserved', 'dispatched')
+           and a.later ->> 'slot' is distinct from 'freed'
          where i.resident <> '{}' group by 1) b), '{}') as busy_since,
        coalesce((select json_agg(json_build_array(owner_project, name, key, warm_ms, cold_ms)) from load_time
          where changed_xid >= ?::xid8), '[]') as load_times,

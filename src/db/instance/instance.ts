@@ -16,6 +16,7 @@ import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query, toJsonb } from '../statements.ts';
 import { purgePublishers } from './capability-name.ts';
+import { forgetCalls } from './instance-calls.ts';
 import { recordResident } from './residency.ts';
 
 export interface InstanceColumns {
@@ -398,16 +399,18 @@ export async function countInstancesOf(trx: Db, projectId: string): Promise<numb
 }
 
 /**
- * Another project registers in its place. Deregistrations of the earlier generation become stale, its drain ends, and
- * it serves its new owner alone.
+ * Another project registers in its place. Deregistrations of the earlier generation become stale, its drain ends, it
+ * serves its new owner alone, and nothing is left of what the calls of the former owner have shown.
  */
 export async function moveInstance(trx: Db, instanceId: string, projectId: string): Promise<void> {
   await trx.raw(
     `update instance set owner_project = ?, generation = generation + 1, drained_by = null, drained_at = null,
-       drain_reason = null, drain_until = null, drained_with_host = false, shared_with = '[]', known_digest = null, peer = null
+       drain_reason = null, drain_until = null, drained_with_host = false, shared_with = '[]', known_digest = null,
+       peer = null, affinity = null, overruns = 0, overran = '{}'
      where instance_id = ?`,
     [projectId, instanceId],
   );
+  await forgetCalls(trx, instanceId);
 }
 
 /** @returns whether that was different before */

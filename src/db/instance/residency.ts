@@ -1,17 +1,23 @@
 /** What instances have loaded, and how long calls take by it (core/residency/residency.ts). */
-import { mostResident } from '@capstan/core/contracts/limits';
+import { mostResident, mostTimed, timedMs } from '@capstan/core/contracts/limits';
 import type { Db } from '../connect.ts';
 import { query, toJsonb } from '../statements.ts';
 
-/** Replaces the list of an instance by its report; the keys that it has served keep their order. */
+const mostReported = 'greatest(i.most_reported, cardinality(r.keys))';
+const reportedKeys = `merge_keys(array(select k from unnest(i.resident) with ordinality u (k, at)
+  where k = any (r.keys) or at = 1 and exists (select from attempt a where a.instance_id = i.instance_id
+    and a.state in ('reserved', 'dispatched')) order by at), r.keys, ${mostResident})`;
+
+/**
+ * Replaces the list of an instance by its report; the keys that it has served keep their order. A report that changes
+ * nothing locks no row: instances repeat theirs with each answer.
+ */
 export async function recordResident(db: Db, instanceId: string, keys: readonly string[]): Promise<void> {
   const reported = [...new Set(keys)];
   await db.raw(
-    `update instance i set most_reported = greatest(i.most_reported, cardinality(r.keys)),
-       resident = merge_keys(array(select k from unnest(i.resident) with ordinality u (k, at)
-         where k = any (r.keys) or at = 1 and exists (select from attempt a where a.instance_id = i.instance_id
-           and a.state in ('reserved', 'dispatched')) order by at), r.keys, ${mostResident})
-     from (select cast(:reported as text[]) as keys) r where i.instance_id = :instanceId`,
+    `update instance i set most_reported = ${mostReported}, resident = ${reportedKeys}
+     from (select cast(:reported as text[]) as keys) r where i.instance_id = :instanceId
+       and (i.most_reported, i.resident) is distinct from (${mostReported}, ${reportedKeys})`,
     { reported, instanceId },
   );
 }
@@ -51,15 +57,12 @@ export interface LoadReport {
   readonly cold: FoldedCalls | undefined;
 }
 
-/** Keys of a capability that have averages of their own; others have those of all keys together. */
-const mostTimed = 200;
-
 function folded(side: 'warm' | 'cold', known: string): string {
   return `case when r.${side} is null then ${known} else (r.${side} ->> 'kept')::float8
     * coalesce(${known}, (r.${side} ->> 'first')::float8) + (r.${side} ->> 'sum')::float8 end`;
 }
 
-/** Merges reports into the averages, in one statement. The keys are written in order, so that processes never deadlock. */
+/** Merges reports into the averages. The keys are written in order, so that processes never deadlock. */
 export async function foldLoadTimes(db: Db, reports: readonly LoadReport[]): Promise<void> {
   await db.raw(
     `with report as (
@@ -67,8 +70,6 @@ export async function foldLoadTimes(db: Db, reports: readonly LoadReport[]): Pro
          r (owner_project text, name text, key text, warm jsonb, cold jsonb)
        left join load_time t using (owner_project, name, key)
        where exists (select from project p where p.project_id = r.owner_project and p.erasing_since is null)
-         and (r.key = '' or t.key is not null or ${mostTimed} > (select count(*) from load_time c
-           where c.owner_project = r.owner_project and c.name = r.name))
      )
      insert into load_time as t (owner_project, name, key, warm_ms, cold_ms)
      select owner_project, name, key, ${folded('warm', 'r.warm_ms')}, ${folded('cold', 'r.cold_ms')} from report r
@@ -76,6 +77,22 @@ export async function foldLoadTimes(db: Db, reports: readonly LoadReport[]): Pro
      on conflict (owner_project, name, key) do update set warm_ms = excluded.warm_ms, cold_ms = excluded.cold_ms,
        seen_at = now(), changed_xid = pg_current_xact_id()`,
     [toJsonb(reports)],
+  );
+  await forgetKeys(db, reports);
+}
+
+/** Deletes the times of all but the newest keys. A key that another process writes now stays. */
+async function forgetKeys(db: Db, capabilities: readonly Pick<LoadReport, 'name' | 'owner_project'>[]) {
+  await db.raw(
+    `with old as (select owner_project, name, key from (
+       select t.*, row_number() over (partition by owner_project, name order by seen_at desc) as place from load_time t
+       where key <> '' and (owner_project, name) in (
+         select owner_project, name from json_to_recordset(?::json) as r (owner_project text, name text))) t
+       where place > ${mostTimed}),
+     locked as (select owner_project, name, key from load_time where (owner_project, name, key) in (select * from old)
+       for update skip locked)
+     delete from load_time where (owner_project, name, key) in (select * from locked)`,
+    [toJsonb(capabilities.map(({ owner_project, name }) => ({ owner_project, name })))],
   );
 }
 
@@ -105,7 +122,7 @@ export async function foldLessons(db: Db, lessons: readonly InstanceLesson[]): P
 /** Deletes the times of keys without a call for a day; those of all keys stay for a week. @returns how many */
 export function purgeLoadTimes(db: Db): Promise<number> {
   return query(db).written(
-    `delete from load_time where seen_at < now() - interval '1 day'
+    `delete from load_time where seen_at < now() - interval '${timedMs} milliseconds'
        and (key <> '' or seen_at < now() - interval '7 days')`,
   );
 }

@@ -5,9 +5,9 @@
  */
 
 import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
-import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/limits';
+import { evictedAfterMs, mostTimed, queueDepthMs, timedMs } from '@capstan/core/contracts/limits';
 import { type SharedHost, SharedHosts } from '@capstan/core/hosts/shared-hosts';
-import { type LoadBook, type LoadTimes, serveKey } from '@capstan/core/residency/residency';
+import { anyKey, type LoadBook, type LoadTimes, serveKey } from '@capstan/core/residency/residency';
 import { isDeclaring } from '@capstan/core/routing/call-bound';
 import { countFree, routeOfLine } from '@capstan/core/routing/call-line';
 import { priorDuration } from '@capstan/core/routing/estimate';
@@ -85,20 +85,33 @@ interface Entry {
 
 const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
 
-/** The averages of calls with keys, of all capabilities. */
+/** The averages of calls with keys, of the capabilities of each project. Keys are forgotten as in the database. */
 class LoadTimeView {
-  readonly #books = new Map<string, Map<string, LoadTimes>>();
+  readonly #ofAll = new Map<string, LoadTimes>();
+  readonly #ofKeys = new Map<string, LRUCache<string, LoadTimes>>();
 
   accept(rows: FeedPoll['load_times']): void {
     for (const [owner, name, key, warmMs, coldMs] of rows) {
-      const book = this.#books.get(name) ?? new Map<string, LoadTimes>();
-      this.#books.set(name, book.set(`${owner} ${key}`, { warmMs, coldMs }));
+      const place = `${owner} ${name}`;
+      if (key === anyKey) this.#ofAll.set(place, { warmMs, coldMs });
+      else this.#keysOf(place).set(key, { warmMs, coldMs });
     }
+  }
+
+  #keysOf(place: string): LRUCache<string, LoadTimes> {
+    const known = this.#ofKeys.get(place);
+    if (known !== undefined) return known;
+    const keys = new LRUCache<string, LoadTimes>({ max: mostTimed, ttl: timedMs });
+    this.#ofKeys.set(place, keys);
+    return keys;
   }
 
   /** Of a capability. */
   bookOf(name: string): LoadBook {
-    return (owner, key) => this.#books.get(name)?.get(`${owner} ${key}`);
+    return (owner, key) => {
+      const place = `${owner} ${name}`;
+      return key === anyKey ? this.#ofAll.get(place) : this.#ofKeys.get(place)?.get(key);
+    };
   }
 }
 

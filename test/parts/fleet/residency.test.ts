@@ -138,19 +138,30 @@ it('a key that begins to be served is known to this router at once, and to anoth
   expect(await db('instance').where({ instance_id: row.instance_id }).first('changed_xid')).toEqual(before);
 });
 
-it('the age of the oldest open call is known, of instances with keys', async () => {
+it('a report that cannot be written loses no other', async () => {
+  const [one, other] = [await anInstance(), await anInstance()];
+  const { fleet, recorder } = aRouter();
+  await fleet.refresh();
+  recorder.noteReport(one, ['a\u0000b']);
+  recorder.noteReport(other, ['sdxl']);
+  await expect(recorder.flush()).rejects.toThrow('invalid byte sequence');
+  expect([await residentOf(one), await residentOf(other)]).toEqual([[], ['sdxl']]);
+});
+
+it('the age of the oldest call that holds a slot is known, of instances with keys', async () => {
   const [keyed, plain] = [await anInstance({ resident: ['a'] }), await anInstance()];
-  for (const [{ instance_id }, age] of [
-    [keyed, '20 seconds'],
-    [keyed, '5 seconds'],
-    [plain, '9 seconds'],
+  for (const [{ instance_id }, age, later] of [
+    [keyed, '1 hour', { slot: 'freed' }],
+    [keyed, '20 seconds', { slot: 'held' }],
+    [keyed, '5 seconds', null],
+    [plain, '9 seconds', null],
   ] as const) {
     await db.raw(
       `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
-         lease_until, cost_type, rate_usd, reserved_nano, started_at)
+         lease_until, cost_type, rate_usd, reserved_nano, started_at, later)
        select gen_random_uuid(), ?, gen_random_uuid(), 1, name, instance_id, endpoint, 'dispatched', gen_random_uuid(),
-         now() + interval '1 minute', 'free', 0, 0, now() - ?::interval from instance where instance_id = ?`,
-      [project, age, instance_id],
+         now() + interval '1 minute', 'free', 0, 0, now() - ?::interval, ?::jsonb from instance where instance_id = ?`,
+      [project, age, later && JSON.stringify(later), instance_id],
     );
   }
   const { fleet } = aRouter();
@@ -160,6 +171,16 @@ it('the age of the oldest open call is known, of instances with keys', async () 
     return since === null ? null : Math.round((fleet.nowMs() - since) / 5_000) * 5;
   };
   expect([ageOf(keyed), ageOf(plain)]).toEqual([20, null]);
+});
+
+it('a report that changes nothing writes nothing', async () => {
+  const row = await anInstance({ resident: ['a', 'b'] });
+  const changed = async () =>
+    (await db('instance').where({ instance_id: row.instance_id }).first('changed_xid'))?.changed_xid;
+  await recordResident(db, row.instance_id, ['b', 'a']);
+  const before = await changed();
+  await recordResident(db, row.instance_id, ['b', 'a']);
+  expect(await changed()).toBe(before);
 });
 
 describe('what calls have shown', () => {
@@ -200,27 +221,30 @@ describe('what calls have shown', () => {
     expect(Math.abs(until - other.fleet.nowMs() - distrustMs)).toBeLessThan(60_000);
   });
 
-  it('has averages of its own for 200 keys, and goes a day after the last call', async () => {
+  it('has averages of its own for the 200 newest keys, and goes a day after the last call', async () => {
     const row = await anInstance();
-    const folded = foldValue(undefined, 1, 0.1);
-    const reports = ['', ...Array.from({ length: 200 }, (_, at) => `k${at}`)].map((one) => ({
-      ...row,
-      key: one,
-      warm: folded,
-      cold: undefined,
-    }));
-    await foldLoadTimes(db, reports.slice(0, 200));
-    await foldLoadTimes(db, [...reports.slice(200), { ...row, key: 'more', warm: folded, cold: undefined }]);
-    await foldLoadTimes(db, [{ ...row, key: 'late', warm: folded, cold: undefined }, ...reports.slice(0, 2)]);
-    const keys = async () =>
-      (await db('load_time').where({ name: row.name }).select('key')).map((one) => one.key);
-    expect((await keys()).length).toBeLessThanOrEqual(202);
-    expect(await keys()).not.toContain('late');
+    const warm = foldValue(undefined, 1, 0.1);
+    const toReport = (key: string) => ({ ...row, key, warm, cold: undefined });
+    const report = (...keys: readonly string[]) => foldLoadTimes(db, keys.map(toReport));
+    const stored = async (): Promise<string[]> =>
+      db('load_time').where({ name: row.name }).orderBy('key').pluck('key');
+    const { fleet } = aRouter();
+    const known = () => fleet.seenBy(project).of(row.name).loads;
+    await report('', ...Array.from({ length: 200 }, (_, at) => `k${at}`));
+    await fleet.refresh();
+    await report('k0');
+    await report(...Array.from({ length: 199 }, (_, at) => `new${at}`));
+    await fleet.refresh();
+    expect((await stored()).filter((key) => !key.startsWith('new'))).toEqual(['', 'k0']);
+    expect(await stored()).toHaveLength(201);
+    expect(['', 'k0', 'k1', 'new7'].map((key) => known()?.(project, key) !== undefined)).toEqual([
+      ...[true, true, false, true],
+    ]);
     await db('load_time')
       .where({ name: row.name })
       .update({ seen_at: db.raw(`now() - interval '25 hours'`) });
     await purgeLoadTimes(db);
-    expect(await keys()).toEqual(['']);
+    expect(await stored()).toEqual(['']);
   });
 });
 

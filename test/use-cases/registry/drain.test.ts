@@ -113,16 +113,30 @@ describe('a drain', () => {
     expect((await shown(instance))?.state).toBe('up');
   });
 
-  it('does not pass to another project that takes over the endpoint', async () => {
+  it('does not pass to another project that takes over the endpoint, nor does what its calls have shown', async () => {
     const instance = await register({}, aSpec({ name: 'moved' }));
     const request = { name: 'moved', body: { endpoint: instance.url } };
     await drainInstance(bench.ctx, anna, request);
+    const calls = { resident: ['of-anna'], distrusted: '{"key-of-anna": 4e12}', pace: 2, success_count: 7 };
+    await bench
+      .db('instance')
+      .where({ endpoint: instance.url })
+      .update({ ...calls, overruns: 3 });
     await bench
       .db('publisher')
       .where({ name: 'moved' })
       .update({ projects: [otherProject], set_by: 'key_operator' });
     const { instance: taken } = await bench.registry.register(otherProject, instance.registration());
-    expect([taken.state, taken.drain]).toEqual(['up', undefined]);
+    expect([taken.state, taken.drain, taken.resident, taken.overruns]).toEqual([
+      'up',
+      ...Array(3).fill(undefined),
+    ]);
+    expect(await bench.read(instance.url)).toMatchObject({
+      distrusted: {},
+      pace: null,
+      most_reported: 1,
+      success_count: 0,
+    });
   });
 });
 

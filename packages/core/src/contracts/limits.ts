@@ -39,6 +39,10 @@ export const overrunSpanMs = 3_600_000;
 
 /** Keys of what an instance has loaded. */
 export const mostResident = 64;
+/** Those of a capability that have times of their own, the newest; others have those of all keys together. */
+export const mostTimed = 200;
+/** How long the times of a key are kept after its last call. */
+export const timedMs = 86_400_000;
 export const longestAffinityKey = 128;
 /** Of a key: no list and no object, which may hold the texts of a chat, and nothing that a terminal or database obeys. */
 export const readableKey = /^(?!\s*[[{])[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]*$/u;
