@@ -115,7 +115,7 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** Since when calls of a line let free slots go (W4), by step; unix time, ms. A new leader begins with none. */
+/** When calls of a line first let a free slot go (W4), by step; unix time, ms. A new leader begins with none. */
 type LetGo = Map<string, number>;
 
 type CallingCtx = Pick<ServerCtx, 'db' | 'fleet'>;
@@ -142,9 +142,9 @@ async function callByWish(
   }));
   const sinceTurnMs = (rank: number): number => since_turn_ms[rank] ?? Number.POSITIVE_INFINITY;
   const turns = callTurns(route, known, { members: waiting, nowMs, sinceTurnMs });
-  const letting = turns.letting.map((member) => [nameOf(member), nowMs - member.letGoMs] as const);
-  letGo.clear();
-  for (const [name, sinceMs] of letting) letGo.set(name, sinceMs);
+  const present = new Set(members.map(nameOf));
+  for (const name of letGo.keys()) if (!present.has(name)) letGo.delete(name);
+  for (const member of turns.letting) letGo.set(nameOf(member), nowMs - member.letGoMs);
   if (turns.called.length === 0) return 0;
   return callMembers(
     db,

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { joinHost } from '../../../src/db/instance/host.ts';
 import { callMembers, callNext, queueCall, readLines } from '../../../src/db/step/call-line.ts';
 import { keepWaiting } from '../../../src/db/step/step-progress.ts';
@@ -11,6 +11,7 @@ import { aClaim, anInstance, aProject, aRun, claimAttempt } from '../../support/
 import { untilLocked } from '../../support/locks.ts';
 
 const { db } = useDatabase();
+afterEach(() => void vi.useRealTimers());
 
 function attend(): Promise<number> {
   const workflows = { signalWoken: async () => 'sent' as const };
@@ -195,4 +196,47 @@ it('an evicted instance holds the slots of its host until its calls end', async 
   await db('attempt').where({ instance_id: dead.instance_id }).update({ state: 'released' });
   await attend();
   expect(await calledOf('alive')).toEqual([1]);
+});
+
+it('W4: a call lets slots go for its patience, however long none was free in between', async () => {
+  const { project_id } = await aProject(db);
+  const own = { owner_project: project_id, name: 'lets', affinity: '{{ input.m }}', max_concurrency: 1 };
+  const [x, y] = await Promise.all(
+    ['x', 'y'].map((key) => anInstance(db, { ...own, resident: [key] } as never)),
+  );
+  await db('load_time').insert({
+    owner_project: project_id,
+    name: 'lets',
+    key: '',
+    warm_ms: 60_000,
+    cold_ms: 120_000,
+  });
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const { logger } = aDeliveryCtx(db);
+  const poller = createFleetPoller({ db, logger });
+  let laterMs = 0;
+  const fleet = { ...poller, nowMs: () => poller.nowMs() + laterMs };
+  const workflows = { signalWoken: async () => 'sent' as const };
+  const look = createDueWork({ ...aDeliveryCtx(db, { workflows } as never), fleet });
+  const calledAfter = async (ms: number): Promise<number[]> => {
+    laterMs += ms;
+    vi.advanceTimersByTime(1_000);
+    // Calls of instances have just begun, whenever it is.
+    await db('attempt').update({
+      started_at: db.raw(`clock_timestamp() + interval '${laterMs} milliseconds'`),
+    });
+    await look();
+    return calledOf('lets');
+  };
+  await hold(x as never, project_id);
+  const run = await aStarted();
+  await enter(run, 'lets', 1, { loads: 'x' });
+  await enter(run, 'lets', 2, { loads: 'y' });
+  expect(await calledAfter(0)).toEqual([2]);
+  await db('queued_call').where({ item: 2 }).delete();
+  await hold(y as never, project_id);
+  expect(await calledAfter(130_000)).toEqual([]);
+  await db('attempt').where({ instance_id: y?.instance_id }).update({ state: 'released' });
+  expect(await calledAfter(100_000)).toEqual([]);
+  expect(await calledAfter(20_000)).toEqual([1]);
 });

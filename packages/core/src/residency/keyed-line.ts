@@ -26,7 +26,7 @@ import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
 export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
   readonly rank: number;
   readonly waitedMs: number;
-  /** How long it has let free slots go (W4). */
+  /** Since it let a free slot go for the first time (W4). */
   readonly letGoMs: number;
   /** It was called, and is not at work yet. */
   readonly isCalled: boolean;
@@ -113,6 +113,12 @@ function toSeats(instances: readonly InstanceSnapshot[]): readonly Seat[] {
   });
 }
 
+/** What a call with a key finds where no key counts: nothing to load. */
+function withoutKey({ duration_ms }: InstanceSnapshot, key: string, priorMs: number): Residency {
+  const times = { warmMs: duration_ms ?? priorMs, loadMs: 0, leftMs: 0, pace: 1 };
+  return { key, isResident: false, isListed: false, isLearnt: false, usedAtMs: null, ...times };
+}
+
 class Seats {
   readonly seats: readonly Seat[];
   /** Free or not. */
@@ -120,33 +126,53 @@ class Seats {
   readonly #fleet: KeyedFleet;
   readonly #able: ReadonlySet<string>;
   readonly #nowMs: number;
+  /** Where a key counts: everywhere, if no instance declares an affinity, as then the steps do. */
+  readonly #isKeyed: (instance: InstanceSnapshot) => boolean;
+  /** Those with a free slot. */
+  #open: readonly Seat[];
+  /** By key: those that may have it. */
+  readonly #holders = new Map<string, Seat[]>();
 
   constructor(route: LineRoute, fleet: KeyedFleet, nowMs: number) {
     const able = ableFor(route, fleet.instances, nowMs);
+    const declare = able.some(({ affinity }) => affinity != null);
     this.#fleet = fleet;
     this.#able = new Set(able.map(({ instance_id }) => instance_id));
     this.#nowMs = nowMs;
+    this.#isKeyed = ({ affinity }) => !declare || affinity != null;
     this.seats = toSeats(able);
     this.slots = countSlots(able);
+    this.#open = this.seats.filter(({ free }) => free > 0);
+    for (const seat of this.seats) for (const key of seat.instance.resident ?? []) this.#hold(key, seat);
   }
 
   get hasFree(): boolean {
-    return this.seats.some(({ free }) => free > 0);
+    return this.#open.length > 0;
+  }
+
+  #hold(key: string, seat: Seat): void {
+    const holders = this.#holders.get(key);
+    if (holders === undefined) this.#holders.set(key, [seat]);
+    else if (!holders.includes(seat)) holders.push(seat);
   }
 
   #found(key: string, { instance, found }: Seat): Residency {
     const known = found.get(key);
     if (known !== undefined) return known;
-    const own = residencyOf({ ...this.#fleet, instances: [instance] }, () => key, this.#nowMs);
-    const residency = own?.get(instance.instance_id) as Residency;
+    const keyOn = (): string | null => (this.#isKeyed(instance) ? key : null);
+    const own = residencyOf({ ...this.#fleet, instances: [instance] }, keyOn, this.#nowMs);
+    const residency = own?.get(instance.instance_id) ?? withoutKey(instance, key, this.#fleet.priorMs);
     found.set(key, residency);
     return residency;
   }
 
   /** A call begins there. @returns false: there is no seat */
   take(seat: Seat | undefined, { key }: KeyedMember): boolean {
-    seat?.take(key, this.#nowMs);
-    return seat !== undefined;
+    if (seat === undefined) return false;
+    seat.take(key, this.#nowMs);
+    if (key !== null) this.#hold(key, seat);
+    this.#open = this.#open.filter(({ free }) => free > 0);
+    return true;
   }
 
   /** The longest that a load of its key takes anywhere. */
@@ -157,30 +183,35 @@ class Seats {
 
   /** It makes no difference for the call which of them it gets. */
   isAlike(seats: readonly Seat[], { key }: KeyedMember): boolean {
-    if (key === null || this.loadMs(key) <= handoverMs) return true;
-    return seats.every((seat) => this.#found(key, seat).isResident);
+    if (key === null) return true;
+    return seats.every((seat) => {
+      const { isResident, loadMs } = this.#found(key, seat);
+      return isResident || loadMs <= handoverMs;
+    });
   }
 
   /** N5 */
-  accepted(member: KeyedMember): readonly Seat[] {
-    return this.seats.filter(({ instance }) => accepts(member, instance, this.#able));
+  accepted(member: KeyedMember, seats = this.seats): readonly Seat[] {
+    return seats.filter(({ instance }) => accepts(member, instance, this.#able));
   }
 
-  #free(member: KeyedMember): readonly Seat[] {
-    return this.accepted(member).filter(({ free }) => free > 0);
+  /** Where its key is resident. */
+  #warm(member: KeyedMember): readonly Seat[] {
+    const { key } = member;
+    if (key === null) return [];
+    const holders = this.#holders.get(key) ?? [];
+    return this.accepted(member, holders).filter((seat) => this.#found(key, seat).isResident);
   }
 
   /** A free seat where its key is resident. */
   warm(member: KeyedMember): Seat | undefined {
-    const { key } = member;
-    if (key === null) return undefined;
-    return this.#free(member).find((seat) => this.#found(key, seat).isResident);
+    return this.#warm(member).find(({ free }) => free > 0);
   }
 
   /** The free seat with the least time, or the longest idle of them; without a key, the first. */
   bestFree(member: KeyedMember): Seat | undefined {
     const { key } = member;
-    const free = this.#free(member);
+    const free = this.accepted(member, this.#open);
     if (key === null) return free.find(({ instance }) => instance.instance_id === member.awaits) ?? free[0];
     return least(free, (seat) => {
       const found = this.#found(key, seat);
@@ -194,15 +225,20 @@ class Seats {
     if (key === null) return undefined;
     const free = this.bestFree(member);
     const freeMs = free === undefined ? Number.POSITIVE_INFINITY : ownMs(this.#found(key, free));
-    const full = this.accepted(member).filter((seat) => seat.free === 0 && this.#found(key, seat).isResident);
     const waitMs = (seat: Seat): number => {
       const found = this.#found(key, seat);
       const doubtMs = found.isListed ? found.loadMs / 2 : 0;
       return lineMs(seat.instance, found, seat.pending) + ownMs(found) + doubtMs;
     };
+    const full = this.#warm(member).filter((seat) => seat.free === 0);
     const soonest = least(full, (seat) => [waitMs(seat)]);
     if (soonest === undefined || waitMs(soonest) >= freeMs) return undefined;
     return member.letGoMs < patience * freeMs ? soonest : undefined;
+  }
+
+  /** Calls wait for no seat, as before a look at them. */
+  forgetWaiting(): void {
+    for (const seat of this.seats) seat.pending = 0;
   }
 }
 
@@ -238,14 +274,16 @@ export function callTurns<Member extends KeyedMember>(
   const ahead = called.filter((member) => !seats.take(seats.warm(member) ?? seats.bestFree(member), member));
   const waiting = members.filter(({ isCalled }) => !isCalled);
   const chosen = new Set<Member>();
-  const passing = callWarm(seats, waiting, { chosen, sinceTurnMs });
-  const letting = callInOrder(seats, waiting, chosen);
+  const letting = new Set<Member>();
+  const passing = callWarm(seats, waiting, { chosen, letting, sinceTurnMs });
+  seats.forgetWaiting();
+  callInOrder(seats, waiting, { chosen, letting });
   callAhead(seats, waiting, { chosen, ahead: ahead.length });
   const isPassed = passing.first !== undefined && !chosen.has(passing.first);
   const turns = waiting.filter((member) => chosen.has(member));
   return {
     called: turns.map((member) => ({ member, isPassing: isPassed && passing.others.has(member) })),
-    letting,
+    letting: [...letting],
   };
 }
 
@@ -255,11 +293,17 @@ interface Passing<Member> {
   readonly others: ReadonlySet<Member>;
 }
 
+interface Turns<Member> {
+  readonly chosen: Set<Member>;
+  /** Those that a free slot which they accept was not for: they rather wait (W4). */
+  readonly letting: Set<Member>;
+}
+
 /** W5 */
 function callWarm<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  { chosen, sinceTurnMs }: { readonly chosen: Set<Member> } & Pick<LineNow<Member>, 'sinceTurnMs'>,
+  { chosen, letting, sinceTurnMs }: Turns<Member> & Pick<LineNow<Member>, 'sinceTurnMs'>,
 ): Passing<Member> {
   let first: Member | undefined;
   const others = new Set<Member>();
@@ -270,7 +314,7 @@ function callWarm<Member extends KeyedMember>(
     if (seats.take(seats.warm(member), member)) {
       chosen.add(member);
       if (first !== undefined) others.add(member);
-    } else if (first === undefined && takesAny(seats, member)) {
+    } else if (first === undefined && takesAny(seats, member, letting)) {
       if (isDue(seats, member, sinceMs) && seats.take(seats.bestFree(member), member)) {
         chosen.add(member);
         hasCalledFirst = true;
@@ -280,9 +324,14 @@ function callWarm<Member extends KeyedMember>(
   return { first, others };
 }
 
-/** A slot that it accepts is free, and it does not rather wait (W4). */
-function takesAny(seats: Seats, member: KeyedMember): boolean {
-  return seats.bestFree(member) !== undefined && seats.worthWaiting(member) === undefined;
+/** A slot that it accepts is free, and it does not rather wait (W4), behind those before it. */
+function takesAny<Member extends KeyedMember>(seats: Seats, member: Member, letting: Set<Member>): boolean {
+  if (seats.bestFree(member) === undefined) return false;
+  const awaited = seats.worthWaiting(member);
+  if (awaited === undefined) return true;
+  awaited.pending += 1;
+  letting.add(member);
+  return false;
 }
 
 /** It was passed long enough. */
@@ -290,13 +339,12 @@ function isDue(seats: Seats, { key, waitedMs }: KeyedMember, sinceTurnMs: number
   return Math.min(waitedMs, sinceTurnMs) >= (mostLoads * seats.loadMs(key)) / seats.slots;
 }
 
-/** The free seats that are left go to those who are first, except to those who rather wait (W4). @returns these */
+/** The free seats that are left go to those who are first, except to those who rather wait (W4). */
 function callInOrder<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  chosen: Set<Member>,
-): readonly Member[] {
-  const letting: Member[] = [];
+  { chosen, letting }: Turns<Member>,
+): void {
   for (const member of waiting) {
     if (!seats.hasFree) break;
     if (chosen.has(member)) continue;
@@ -306,10 +354,9 @@ function callInOrder<Member extends KeyedMember>(
       if (seats.take(free, member)) chosen.add(member);
     } else {
       awaited.pending += 1;
-      if (free !== undefined) letting.push(member);
+      if (free !== undefined) letting.add(member);
     }
   }
-  return letting;
 }
 
 /**

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { countProcessorMs } from '../../../../test/support/processor-time.ts';
 import { runs } from '../../../../test/support/runs.ts';
 import { callTurns, type KeyedMember } from '../../src/residency/keyed-line.ts';
 import type { KeyedFleet } from '../../src/residency/residency.ts';
@@ -317,6 +318,22 @@ describe('W4: a call that lets free slots go', () => {
     expect(looks * 250).toBeLessThanOrEqual(2 * (23_000 + loadMs));
   });
 
+  it('is listed also where a call with another key takes the slot', () => {
+    const members = [aCall('1', 'x'), aCall('2', 'z')];
+    const fleet = { instances: [full, cold], priorMs: 10_000, loads };
+    const { called, letting } = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => 0 });
+    expect(
+      [called, letting].map((some) => some.map((one) => ('name' in one ? one : one.member).name)),
+    ).toEqual([['2'], ['1']]);
+  });
+
+  it('is passed for 25 loads at most, where others wait for its key before it', () => {
+    const many = Array.from({ length: 20 }, (_, at) => aCall(`x${at}`, 'x', { waitedMs: 100 * loadMs }));
+    const boxes = [aBox('full', 'x', busy), aBox('free', 'y')];
+    expect(turns(boxes, [...many, aCall('young', 'y')], { sinceTurnMs: 100 * loadMs })[0]).toMatch(/^x/);
+    expect(turns(boxes, [...many, aCall('young', 'y')], { sinceTurnMs: 0 })).toEqual(['young passes']);
+  });
+
   it('waits for none that it does not accept', () => {
     const awaited = aBox('awaited', 'z', busy);
     const warm = aBox('warm', 'x', busy);
@@ -399,6 +416,25 @@ describe('W5: the order of the line', () => {
   it('gives each call one slot', () => {
     expect(turns([aBox('a', 'x'), aBox('b', 'z')], [aCall('1', 'x'), aCall('2', 'y')])).toEqual(['1', '2']);
   });
+});
+
+it('a key counts where an affinity is declared, or everywhere if none is', () => {
+  const full = aBox('full', 'x', { held: 1, busy_since_ms: now - 22_999 });
+  const plain = anInstance('plain', { duration_ms: 23_000 });
+  expect(turns([full, plain], [aCall('1', 'x')])).toEqual(['1']);
+  const [busyPlain, freePlain] = [
+    anInstance('busy', { resident: ['x'], held: 1, busy_since_ms: now - 22_999 }),
+    anInstance('free'),
+  ];
+  expect(turns([busyPlain, freePlain], [aCall('1', 'x')])).toEqual([]);
+});
+
+it('a look does not compare each call of a long line with each instance of a large fleet', () => {
+  const boxes = Array.from({ length: 1_000 }, (_, at) => aBox(`b${at}`, `k${at}`, at === 0 ? {} : busy));
+  const members = Array.from({ length: 200 }, (_, at) => aCall(`m${at}`, `k${1 + at}`));
+  const spentMs = countProcessorMs();
+  for (let look = 0; look < 10; look++) turns(boxes, members);
+  expect(spentMs()).toBeLessThan(400);
 });
 
 it('W5: calls of a better rank that are called in order do not put off the first of another rank', () => {

@@ -195,6 +195,12 @@ describe('W1: a key is resident', () => {
   });
 });
 
+it.each(['constructor', 'toString', '__proto__'])('W2: the key %s is trusted as others are', (key) => {
+  const box = aBox('a', { resident: ['x', key], distrusted: {} });
+  const fleet = { instances: [box], priorMs: 10_000 };
+  expect(residencyOf(fleet, () => key, now)?.get('a')).toMatchObject({ isResident: true, isListed: true });
+});
+
 describe('R8: among free instances', () => {
   it('the one with the key is chosen', () => {
     expect(ask([aBox('a', { resident: ['x'] }), aBox('b', { resident: ['sdxl'] })], 'sdxl').id).toBe('b');
