@@ -17,6 +17,7 @@ import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
 import type { RunOrigin } from '../../src/db/run/run-columns.ts';
+import type { SlotWish } from '../../src/parts/fleet/slot-waiters.ts';
 import { newId, newToken } from '../../src/parts/ids.ts';
 
 /** A key without limits that makes calls. */
@@ -206,4 +207,9 @@ export async function settleAttempts(db: Db, ends: readonly AttemptEnd[]): Promi
 
 export async function settleAttempt(db: Db, end: AttemptEnd): Promise<boolean> {
   return (await settleAttempts(db, [end]))[0] as boolean;
+}
+
+/** Of a call that begins to wait for a slot now. */
+export function aSlotWish(capability: string, wish: Partial<SlotWish> = {}): SlotWish {
+  return { capability, line: capability, key: null, sinceMs: performance.now(), ...wish };
 }

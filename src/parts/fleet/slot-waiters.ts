@@ -5,7 +5,11 @@ import type { InstanceSnapshot } from '@capstan/core/routing/types';
 export interface SlotWaiters {
   /** True when woken; false when the time is over or `signal` aborts. */
   wait(wish: SlotWish, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
-  /** W5. @param instance where a slot became free; absent: anywhere */
+  /**
+   * W5: of a line, the first call whose key is resident there, and one that others have passed for a second; without the
+   * former, the first few, as some rather wait for another slot (W4).
+   * @param instance where a slot became free; absent: anywhere, for all
+   */
   wake(capability: string, instance?: InstanceSnapshot): void;
   /** The capabilities that calls wait for. */
   awaited(): Iterable<string>;
@@ -14,12 +18,50 @@ export interface SlotWaiters {
 /** The slot that a call waits for. */
 export interface SlotWish {
   readonly capability: string;
-  /** Of what it needs loaded. Default: nothing. */
-  readonly key?: string | null;
+  /** Of calls that wait for the same slots. */
+  readonly line: string;
+  /** Of what it needs loaded; null: nothing. */
+  readonly key: string | null;
+  /** When it began to wait, on the clock of `performance.now()`. */
+  readonly sinceMs: number;
 }
 
 interface WaitingCall extends SlotWish {
   readonly wake: () => void;
+}
+
+/** The longest that a call whose key is not resident is passed. */
+const passedMs = 1_000;
+/** Without a call whose key is resident. */
+const mostWoken = 4;
+
+function linesOf(group: Iterable<WaitingCall>): Iterable<readonly WaitingCall[]> {
+  const lines = new Map<string, WaitingCall[]>();
+  for (const waiter of group) {
+    const line = lines.get(waiter.line);
+    if (line === undefined) lines.set(waiter.line, [waiter]);
+    else line.push(waiter);
+  }
+  return lines.values();
+}
+
+/** Those of a line to wake for a slot of an instance that has these keys. */
+function pickOf(line: readonly WaitingCall[], resident: readonly string[]): readonly WaitingCall[] {
+  const [first, ...others] = line.toSorted((a, b) => a.sinceMs - b.sinceMs);
+  if (first === undefined) return [];
+  const inOrder = [first, ...others];
+  const warm = inOrder.find(({ key }) => key !== null && resident.includes(key));
+  if (warm === undefined) return inOrder.slice(0, mostWoken);
+  return warm !== first && performance.now() - first.sinceMs >= passedMs ? [first, warm] : [warm];
+}
+
+/** Those to wake. */
+function pickAll(
+  group: Iterable<WaitingCall>,
+  instance: InstanceSnapshot | undefined,
+): readonly WaitingCall[] {
+  if (instance === undefined) return [...group];
+  return [...linesOf(group)].flatMap((line) => pickOf(line, instance.resident ?? []));
 }
 
 /** Wakes the calls that wait for a slot of a capability. */
@@ -31,9 +73,6 @@ export function createSlotWaiters(): SlotWaiters {
     group?.delete(waiter);
     if (group?.size === 0) waiting.delete(waiter.capability);
   };
-
-  const findWarm = (group: readonly WaitingCall[], keys: readonly string[] = []): WaitingCall | undefined =>
-    group.find(({ key }) => key != null && keys.includes(key));
 
   return {
     wait: (wish, timeoutMs, signal) =>
@@ -56,9 +95,7 @@ export function createSlotWaiters(): SlotWaiters {
         waiting.set(capability, (waiting.get(capability) ?? new Set<WaitingCall>()).add(waiter));
       }),
     wake: (capability, instance) => {
-      const group = [...(waiting.get(capability) ?? [])];
-      const warm = findWarm(group, instance?.resident);
-      for (const { wake } of warm === undefined ? group : [warm]) wake();
+      for (const { wake } of pickAll(waiting.get(capability) ?? [], instance)) wake();
     },
     awaited: () => waiting.keys(),
   };

@@ -64,8 +64,8 @@ export async function claimInstance(
     keyOf: createKeyOfInput(target.input, noteWork),
   });
   const key = search.keyIn(ctx.fleet.seenBy(target.projectId).of(capability));
-  const queue = queueOf(lineOf({ ...target.route, scope }), key);
-  const own = { target, search, key, queue, deadline };
+  const line = lineOf({ ...target.route, scope });
+  const own = { target, search, key, line, queue: queueOf(line, key), deadline };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
     return toClaimEnd(ctx, own, lookOnceMore(ctx, own, inLine)); // N4
@@ -116,6 +116,7 @@ interface OwnSearch {
 }
 
 interface HopefulSearch extends OwnSearch {
+  readonly line: string;
   readonly queue: string;
   readonly tried: ReadonlySet<string>;
 }
@@ -125,9 +126,11 @@ const wantAgainMs = 500;
 
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(ctx: Ctx, hopeful: HopefulSearch): Promise<SearchEnd | null> {
-  const { target, search, key, queue, tried, deadline } = hopeful;
+  const { target, search, key, line, queue, tried, deadline } = hopeful;
   const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
+  const { capability, priority } = route;
+  const wish = { capability, line: `${line} ${priority}`, key, sinceMs: performance.now() };
   while (performance.now() < deadline && !signal.aborted) {
     if ((await target.isHeld?.()) === true) return null; // C9
     search.forgetMoment();
@@ -135,7 +138,7 @@ async function waitAndSearch(ctx: Ctx, hopeful: HopefulSearch): Promise<SearchEn
     if (!isHopeful(end, tried)) return end;
     if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
     const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
-    await fleet.waitForRelease({ capability: route.capability, key }, leftMs, signal);
+    await fleet.waitForRelease(wish, leftMs, signal);
   }
   return null;
 }

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase } from '../../../src/db/connect.ts';
 import { createFleetPoller, type FleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aSlotWish } from '../../support/factories.ts';
 import { isLong } from '../../support/long.ts';
 import { waitFor } from '../../support/wait.ts';
 import { project, silentLogger } from '../../use-cases/registry/registry-bench.ts';
@@ -289,7 +290,7 @@ describe('waitForRelease', () => {
     await fleet.refresh();
     const woken: boolean[] = [];
     const waiting = fleet
-      .waitForRelease({ capability: 'awaited' }, 10_000, quiet)
+      .waitForRelease(aSlotWish('awaited'), 10_000, quiet)
       .then((isRung) => woken.push(isRung));
     fleet.noteRelease(foreign);
     await fleet.refresh();
@@ -304,11 +305,11 @@ describe('waitForRelease', () => {
     await insertAttempt(instance_id, '1 minute');
     const fleet = aPoller();
     await fleet.refresh();
-    const released = fleet.waitForRelease({ capability: 'elsewhere' }, 10_000, quiet);
+    const released = fleet.waitForRelease(aSlotWish('elsewhere'), 10_000, quiet);
     await db('attempt').where({ instance_id }).update({ state: 'settled' });
     await fleet.refresh();
     expect(await released).toBe(true);
-    const another = fleet.waitForRelease({ capability: 'elsewhere' }, 10_000, quiet);
+    const another = fleet.waitForRelease(aSlotWish('elsewhere'), 10_000, quiet);
     await insertInstance('elsewhere');
     await fleet.refresh();
     expect(await another).toBe(true);
@@ -318,7 +319,7 @@ describe('waitForRelease', () => {
     const instance_id = await insertInstance('blinking', { max_concurrency: 1 });
     const fleet = aPoller();
     await fleet.refresh();
-    const waiting = fleet.waitForRelease({ capability: 'blinking' }, 10_000, quiet);
+    const waiting = fleet.waitForRelease(aSlotWish('blinking'), 10_000, quiet);
     await insertAttempt(instance_id, '1 minute');
     await db('attempt').where({ instance_id }).update({ state: 'settled' });
     await fleet.refresh();
@@ -328,10 +329,10 @@ describe('waitForRelease', () => {
   it('ends without a release when the time is over or the waiter has left', async () => {
     const fleet = aPoller();
     const abort = new AbortController();
-    const waiting = fleet.waitForRelease({ capability: 'nothing' }, 10_000, abort.signal);
+    const waiting = fleet.waitForRelease(aSlotWish('nothing'), 10_000, abort.signal);
     abort.abort();
     expect(await waiting).toBe(false);
-    expect(await fleet.waitForRelease({ capability: 'nothing' }, 10_000, abort.signal)).toBe(false);
-    expect(await fleet.waitForRelease({ capability: 'nothing' }, 5, quiet)).toBe(false);
+    expect(await fleet.waitForRelease(aSlotWish('nothing'), 10_000, abort.signal)).toBe(false);
+    expect(await fleet.waitForRelease(aSlotWish('nothing'), 5, quiet)).toBe(false);
   });
 });

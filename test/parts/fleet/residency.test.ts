@@ -18,6 +18,7 @@ import {
 import { createFleetPoller, type FleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
 import { createResidencyRecorder } from '../../../src/parts/fleet/residency-recorder.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aSlotWish } from '../../support/factories.ts';
 import { runs } from '../../support/runs.ts';
 import { project, silentLogger } from '../../use-cases/registry/registry-bench.ts';
 
@@ -255,7 +256,7 @@ it('a free slot wakes the first call that waits for what is loaded there, else a
   const woken: string[] = [];
   const { signal } = new AbortController();
   const waiting = ['y', 'x', 'x'].map(async (key, at) => {
-    if (await fleet.waitForRelease({ capability: row.name, key }, 60_000, signal)) woken.push(`${key}${at}`);
+    if (await fleet.waitForRelease(aSlotWish(row.name, { key }), 60_000, signal)) woken.push(`${key}${at}`);
   });
   fleet.noteRelease(row.instance_id);
   await waiting[1];

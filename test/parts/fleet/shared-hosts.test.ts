@@ -5,7 +5,7 @@ import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { createFleetPoller, type FleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
-import { aClaim, anInstance, aProject, claimAttempt } from '../../support/factories.ts';
+import { aClaim, anInstance, aProject, aSlotWish, claimAttempt } from '../../support/factories.ts';
 import { silentLogger } from '../../use-cases/registry/registry-bench.ts';
 
 const { db } = useDatabase(2);
@@ -94,7 +94,7 @@ it('a release wakes the calls that wait for any instance of the host', async () 
   const [image, voice] = [await onBox(box), await onBox(box)];
   const fleet = await aPoller();
   fleet.noteClaim(image.instance_id);
-  const waiting = fleet.waitForRelease({ capability: voice.name }, 60_000, new AbortController().signal);
+  const waiting = fleet.waitForRelease(aSlotWish(voice.name), 60_000, new AbortController().signal);
   fleet.noteRelease(image.instance_id);
   expect(await waiting).toBe(true);
 });

@@ -293,7 +293,7 @@ interface Passing<Member> {
   readonly others: ReadonlySet<Member>;
 }
 
-interface Turns<Member> {
+interface TurnsSoFar<Member> {
   readonly chosen: Set<Member>;
   /** Those that a free slot which they accept was not for: they rather wait (W4). */
   readonly letting: Set<Member>;
@@ -303,7 +303,7 @@ interface Turns<Member> {
 function callWarm<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  { chosen, letting, sinceTurnMs }: Turns<Member> & Pick<LineNow<Member>, 'sinceTurnMs'>,
+  { chosen, letting, sinceTurnMs }: TurnsSoFar<Member> & Pick<LineNow<Member>, 'sinceTurnMs'>,
 ): Passing<Member> {
   let first: Member | undefined;
   const others = new Set<Member>();
@@ -343,7 +343,7 @@ function isDue(seats: Seats, { key, waitedMs }: KeyedMember, sinceTurnMs: number
 function callInOrder<Member extends KeyedMember>(
   seats: Seats,
   waiting: readonly Member[],
-  { chosen, letting }: Turns<Member>,
+  { chosen, letting }: TurnsSoFar<Member>,
 ): void {
   for (const member of waiting) {
     if (!seats.hasFree) break;
