@@ -10,6 +10,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeInLine } from '@capstan/capability/bootstrap/start-capability';
+import { delayAfter, restartDelays } from '@capstan/capability/bootstrap/start-program';
 import { announce, type Registrable } from '@capstan/capability/lifecycle/registration';
 import { readReport } from '@capstan/capability/lifecycle/start-instance';
 import type { Settings } from '@capstan/capability/settings';
@@ -73,12 +74,7 @@ export interface KeptInstance {
   readonly kill: () => void;
 }
 
-const delays = { firstMs: 500, longestMs: 30_000, servedMs: 60_000 } as const;
 const loopLength = 5;
-
-export function delayAfter(failures: number): number {
-  return Math.min(delays.firstMs * 2 ** (failures - 1), delays.longestMs);
-}
 
 /** @param failures ends in a row, with this one */
 export function nextStep(
@@ -200,7 +196,7 @@ async function keepRunning(kept: KeptState): Promise<boolean> {
   for (;;) {
     const end = await serve(kept);
     if (stopping.signal.aborted) return true;
-    failures = end.servedMs >= delays.servedMs ? 1 : failures + 1;
+    failures = end.servedMs >= restartDelays.servedMs ? 1 : failures + 1;
     const next = nextStep(planned, end, failures);
     if (next !== 'restarting') {
       const often = next === 'gave_up' && failures > 1 ? `, after ${failures} ends in a row` : '';
@@ -211,7 +207,10 @@ async function keepRunning(kept: KeptState): Promise<boolean> {
     const pauseMs = kept.pauseMs(failures);
     report('restarting', `${end.reason}; starts again in ${pauseMs / 1_000} s`);
     if (failures === loopLength) {
-      report('crash_loop', `${failures} ends in a row without ${delays.servedMs / 1_000} s of service`);
+      report(
+        'crash_loop',
+        `${failures} ends in a row without ${restartDelays.servedMs / 1_000} s of service`,
+      );
     }
     await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     if (stopping.signal.aborted) return true;

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createLines } from '@capstan/capability/bootstrap/start-program';
 import { signalGroup } from '../dev/supervisor/child-process.ts';
 import type { Watchdog } from '../dev/supervisor/watchdog.ts';
 
@@ -29,19 +30,6 @@ export interface ProcessRun {
   /** Sends SIGTERM to the group, and SIGKILL after the limit. */
   readonly stop: (limitMs: number) => Promise<void>;
   readonly kill: () => void;
-}
-
-const longestLine = 16 * 1024;
-
-/** Splits at \n and \r, with which programs overwrite their progress. A longer line is cut into pieces. */
-export function createLines(onLine: (line: string) => void): (text: string) => void {
-  let rest = '';
-  return (text) => {
-    const lines = (rest + text).split(/\r\n|[\r\n]/);
-    rest = lines.pop() ?? '';
-    for (const line of lines) onLine(line);
-    for (; rest.length > longestLine; rest = rest.slice(longestLine)) onLine(rest.slice(0, longestLine));
-  };
 }
 
 function readLines(child: ChildProcess, onLine: (line: string) => void): void {

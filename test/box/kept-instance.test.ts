@@ -4,7 +4,7 @@ import type { Registrable } from '@capstan/capability/lifecycle/registration';
 import { expect, it, onTestFinished } from 'vitest';
 import { type FakeRouter, startFakeRouter } from '../../packages/capability/test/support/fake-router.ts';
 import type { PlannedInstance } from '../../src/box/fleet-plan.ts';
-import { delayAfter, type InstanceRun, keepInstance, nextStep } from '../../src/box/kept-instance.ts';
+import { type InstanceRun, keepInstance, nextStep } from '../../src/box/kept-instance.ts';
 import type { ProcessEnd } from '../../src/box/process-run.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -23,10 +23,6 @@ it.each([
 ] as const)('with restart %s, an end (clean: %s, number %i of %s) leads to %s', (...given) => {
   const [restart, isClean, failures, maxRestarts, expected] = given;
   expect(nextStep({ restart, maxRestarts }, { isClean }, failures)).toBe(expected);
-});
-
-it('doubles the delay up to 30 s', () => {
-  expect([1, 2, 3, 7, 8, 2_000].map(delayAfter)).toEqual([500, 1_000, 2_000, 30_000, 30_000, 30_000]);
 });
 
 const facts: Registrable = {

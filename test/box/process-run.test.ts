@@ -1,28 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { createLines, startProcess } from '../../src/box/process-run.ts';
+import { startProcess } from '../../src/box/process-run.ts';
 import { isRunning, readProcessMark } from '../../src/dev/supervisor/child-process.ts';
 import { startWatchdog } from '../../src/dev/supervisor/watchdog.ts';
 import { waitFor } from '../support/wait.ts';
-
-it.each([
-  [
-    ['a\nb', 'c\n'],
-    ['a', 'bc'],
-  ],
-  [
-    ['1 %\r2 %\r', '3 %\r\nend\n'],
-    ['1 %', '2 %', '3 %', 'end'],
-  ],
-  [
-    ['x'.repeat(16 * 1024 + 1), '\n'],
-    ['x'.repeat(16 * 1024), 'x'],
-  ],
-])('splits output into lines', (texts, expected) => {
-  const lines: string[] = [];
-  const push = createLines((line) => lines.push(line));
-  for (const text of texts) push(text);
-  expect(lines).toEqual(expected);
-});
 
 function start(script: string) {
   const watchdog = startWatchdog(null);

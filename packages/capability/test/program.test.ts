@@ -8,7 +8,7 @@ import { isRunning, readProcessMark } from '../../../src/dev/supervisor/child-pr
 import { isLong } from '../../../test/support/long.ts';
 import { waitFor } from '../../../test/support/wait.ts';
 import { startCapability } from '../src/bootstrap/start-capability.ts';
-import { readSpec } from '../src/bootstrap/start-program.ts';
+import { createLines, delayAfter, readSpec } from '../src/bootstrap/start-program.ts';
 import { bindServer } from '../src/lifecycle/start-instance.ts';
 import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
@@ -112,6 +112,30 @@ it('ends a program whose parent is killed', async () => {
   expect(isRunning(child)).toBe(true);
   parent.kill('SIGKILL');
   await waitFor('its end', async () => !isRunning(child));
+});
+
+it.each([
+  [
+    ['a\nb', 'c\n'],
+    ['a', 'bc'],
+  ],
+  [
+    ['1 %\r2 %\r', '3 %\r\nend\n'],
+    ['1 %', '2 %', '3 %', 'end'],
+  ],
+  [
+    ['x'.repeat(16 * 1024 + 1), '\n'],
+    ['x'.repeat(16 * 1024), 'x'],
+  ],
+])('splits output into lines', (texts, expected) => {
+  const lines: string[] = [];
+  const push = createLines((line) => lines.push(line));
+  for (const text of texts) push(text);
+  expect(lines).toEqual(expected);
+});
+
+it('doubles the delay before a restart up to 30 s', () => {
+  expect([1, 2, 3, 7, 8, 2_000].map(delayAfter)).toEqual([500, 1_000, 2_000, 30_000, 30_000, 30_000]);
 });
 
 it('names the fields of a spec that are wrong in one line', async () => {

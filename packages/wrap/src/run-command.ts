@@ -5,11 +5,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { CallFailure } from '@capstan/capability';
-import { startGuard } from '@capstan/capability/bootstrap/start-program';
+import { createLines, startGuard } from '@capstan/capability/bootstrap/start-program';
 
 const keptOutput = 8 * 1024 * 1024;
 const keptErrors = 8 * 1024;
-const longestLine = 16 * 1024;
 
 export interface CommandStart {
   readonly program: string;
@@ -39,16 +38,6 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   } catch {
     // The group has ended.
   }
-}
-
-/** Splits a stream at \n and \r, with which programs overwrite their progress. */
-function createLines(onLine: (line: string) => void): (text: string) => void {
-  let rest = '';
-  return (text) => {
-    const lines = (rest + text).split(/[\r\n]+/);
-    rest = (lines.pop() ?? '').slice(-longestLine);
-    for (const line of lines) onLine(line);
-  };
 }
 
 /** Collects what the program prints. */

@@ -78,6 +78,19 @@ export function startGuard(target: number): ChildProcess {
   return guard;
 }
 
+const longestLine = 16 * 1024;
+
+/** Splits output at \n and \r, with which programs overwrite their progress. A longer line is cut into pieces. */
+export function createLines(onLine: (line: string) => void): (text: string) => void {
+  let rest = '';
+  return (text) => {
+    const lines = (rest + text).split(/[\r\n]+/);
+    rest = lines.pop() ?? '';
+    for (const line of lines) onLine(line);
+    for (; rest.length > longestLine; rest = rest.slice(longestLine)) onLine(rest.slice(0, longestLine));
+  };
+}
+
 function runProgram(
   { command, folder, environment, facts }: ProgramSource,
   { host, port }: ProgramPlace,
@@ -173,8 +186,13 @@ export async function startKept(
 
 const specTimeoutMs = 5_000;
 
-/** Delays before a restart: doubled each time, reset after a run of `livedMs`. */
-const restarts = { firstMs: 500, mostMs: 30_000, livedMs: 60_000 };
+/** Before a restart. A run of `servedMs` resets them. */
+export const restartDelays = { firstMs: 500, longestMs: 30_000, servedMs: 60_000 } as const;
+
+/** @param failures ends in a row, with this one */
+export function delayAfter(failures: number): number {
+  return Math.min(restartDelays.firstMs * 2 ** (failures - 1), restartDelays.longestMs);
+}
 
 /** @param local the address of an instance @throws Error when it does not answer, or its spec is invalid */
 export async function readSpec(local: string): Promise<CapabilitySpec> {
@@ -260,12 +278,13 @@ interface Kept {
 
 async function keepRunning(kept: Kept, keeping: Keeping, signal: AbortSignal): Promise<void> {
   const { options } = keeping;
-  for (let pauseMs = restarts.firstMs; ; pauseMs = Math.min(pauseMs * 2, restarts.mostMs)) {
+  for (let failures = 1; ; failures += 1) {
     const beganAt = performance.now();
     const reason = await kept.run.ended;
     kept.isReady = false;
     if (signal.aborted || options.signal?.aborted) return;
-    if (performance.now() - beganAt > restarts.livedMs) pauseMs = restarts.firstMs;
+    if (performance.now() - beganAt >= restartDelays.servedMs) failures = 1;
+    const pauseMs = delayAfter(failures);
     options.print(`${reason}; it is started again in ${pauseMs / 1_000} s`);
     await sleep(pauseMs, undefined, { signal });
     await startAgain(kept, keeping, signal);
