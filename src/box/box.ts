@@ -36,14 +36,19 @@ export interface Box {
   readonly kill: () => void;
 }
 
+interface StartedInstance extends KeptInstance {
+  /** What it was started with. */
+  readonly given: string;
+}
+
 interface Running {
   readonly options: BoxOptions;
   readonly watchdog: Watchdog;
   readonly wraps: WrapsHost;
-  readonly kept: Map<string, KeptInstance>;
+  readonly kept: Map<string, StartedInstance>;
   /** Ports by the name of an instance, also of one that has ended. */
   readonly ports: Map<string, number>;
-  readonly onOver: (instance: KeptInstance, isRight: boolean) => void;
+  readonly onOver: (instance: StartedInstance, isRight: boolean) => void;
 }
 
 /** All ports of instances, from one on that the name decides: an instance mostly has the port of its last start. */
@@ -55,11 +60,18 @@ function portsFor(name: string, taken: ReadonlySet<number>): number[] {
   return ports.filter((port) => !taken.has(port));
 }
 
-async function choosePort({ ports }: Running, planned: PlannedInstance, host: string): Promise<number> {
-  const { name } = planned;
-  const known = planned.port ?? ports.get(name);
+/** Ports that the file names are given first: an instance that has such a port gets another one. */
+function givePorts({ ports }: Running, { instances }: FleetPlan): void {
+  const named = new Map(
+    instances.flatMap(({ name, port }) => (port === null ? [] : [[port, name] as const])),
+  );
+  for (const [name, port] of ports) if (named.has(port)) ports.delete(name);
+  for (const [port, name] of named) ports.set(name, port);
+}
+
+async function choosePort({ ports }: Running, { name }: PlannedInstance, host: string): Promise<number> {
   const taken = new Set(ports.values());
-  const port = known ?? (await findPort(host, undefined, [...portsFor(name, taken), 0]));
+  const port = ports.get(name) ?? (await findPort(host, undefined, [...portsFor(name, taken), 0]));
   ports.set(name, port);
   return port;
 }
@@ -92,6 +104,11 @@ function endpointOf(
   return withoutEndSlashes(url.href);
 }
 
+function givenTo({ ports }: Running, planned: PlannedInstance, settings: Settings): string {
+  const port = ports.get(planned.name);
+  return JSON.stringify([planned, settings.HOST, port && endpointOf(planned, settings, port)]);
+}
+
 async function keep(running: Running, planned: PlannedInstance, settings: Settings): Promise<void> {
   const { options, watchdog, wraps, kept } = running;
   const { name } = planned;
@@ -111,19 +128,19 @@ async function keep(running: Running, planned: PlannedInstance, settings: Settin
     report: (state, detail) => options.report({ name, state, detail }),
     log,
   });
-  kept.set(name, instance);
-  void instance.over.then((isRight) => running.onOver(instance, isRight));
+  const one = { ...instance, given: givenTo(running, planned, settings) };
+  kept.set(name, one);
+  void one.over.then((isRight) => running.onOver(one, isRight));
 }
 
 async function change(running: Running, plan: FleetPlan): Promise<void> {
   const { kept, options } = running;
   const settings = await readBoxSettings(options.environment, plan);
-  const wanted = new Map(plan.instances.map((one) => [one.name, one]));
-  const isKept = ({ planned }: KeptInstance): boolean =>
-    JSON.stringify(planned) === JSON.stringify(wanted.get(planned.name));
-  const leaving = [...kept.values()].filter((one) => !isKept(one));
-  for (const { planned } of leaving) kept.delete(planned.name);
-  await Promise.all(leaving.map((one) => one.stop()));
+  givePorts(running, plan);
+  const wanted = new Set(plan.instances.map((planned) => givenTo(running, planned, settings)));
+  const leaving = [...kept].filter(([, { given }]) => !wanted.has(given));
+  for (const [name] of leaving) kept.delete(name);
+  await Promise.all(leaving.map(([, one]) => one.stop()));
   for (const planned of plan.instances) if (!kept.has(planned.name)) await keep(running, planned, settings);
 }
 
@@ -139,13 +156,13 @@ export function createBox(options: BoxOptions): Box {
   const hosting = { ...environment, ROUTER_URL: undefined };
   const log = (line: string): void => report({ name: 'wraps', line });
   const wraps = createWrapsHost({ environment: hosting, stateDir, watchdog, log });
-  const kept = new Map<string, KeptInstance>();
+  const kept = new Map<string, StartedInstance>();
   let resolveOver: (isRight: boolean) => void = () => undefined;
   const over = new Promise<boolean>((resolve) => {
     resolveOver = resolve;
   });
-  const ends = new Map<KeptInstance, boolean>();
-  const onOver = (instance: KeptInstance, isRight: boolean): void => {
+  const ends = new Map<StartedInstance, boolean>();
+  const onOver = (instance: StartedInstance, isRight: boolean): void => {
     ends.set(instance, isRight);
     const known = [...kept.values()].map((one) => ends.get(one));
     // An instance that a change replaces is not among them.

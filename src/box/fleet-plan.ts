@@ -287,6 +287,8 @@ function planEntry(name: string, file: FleetFile, reading: FleetText): PlannedIn
   return replicate(planned, entry, { pointer, reading });
 }
 
+const lastPort = 65_535;
+
 /** `NAME-1`, `NAME-2`, …: copies have one port after the other. */
 function replicate(
   planned: PlannedInstance,
@@ -301,10 +303,18 @@ function replicate(
       'copies have an address each; leave out count, and write an entry for each',
     );
   }
+  const { port } = planned;
+  if (port !== null && port + count - 1 > lastPort) {
+    refuse(
+      reading,
+      extendPointer(pointer, 'port'),
+      `is ${port}, and ${count} copies have ports up to ${port + count - 1}; 1 to ${lastPort - count + 1} is allowed`,
+    );
+  }
   return Array.from({ length: count }, (_, index) => ({
     ...planned,
     name: `${planned.name}-${index + 1}`,
-    port: planned.port === null ? null : planned.port + index,
+    port: port === null ? null : port + index,
     environment: { ...planned.environment, REPLICA: String(index + 1) },
   }));
 }

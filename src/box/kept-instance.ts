@@ -67,7 +67,6 @@ export interface KeepOptions {
 }
 
 export interface KeptInstance {
-  readonly planned: PlannedInstance;
   /** Resolves when it is not kept any more; true: as it should. */
   readonly over: Promise<boolean>;
   readonly stop: () => Promise<void>;
@@ -242,7 +241,6 @@ export function keepInstance(keeping: KeepOptions): KeptInstance {
   const over = keepRunning(kept);
   let stopped: Promise<void> | undefined;
   return {
-    planned: keeping.planned,
     over,
     stop: () => {
       stopped ??= stopKept(kept, over);

@@ -23,6 +23,14 @@ function readSample(): FleetPlan {
   throw new Error(JSON.stringify(reading.faults));
 }
 
+async function planOf(text: string): Promise<FleetPlan> {
+  const fleet = join(await aFolder(), 'fleet.yaml');
+  await writeFile(fleet, text);
+  const reading = readFleetPlan({ file: fleet, environment: {}, checks: false });
+  if ('plan' in reading) return reading.plan;
+  throw new Error(JSON.stringify(reading.faults));
+}
+
 async function open() {
   const router = await startFakeRouter();
   onTestFinished(router.close);
@@ -71,12 +79,9 @@ it.each([
   const [, line = ''] =
     /["'](.*register: not registered, ROUTER_URL.*?)["']/.exec(readDocument(source)) ?? [];
   const { events, box } = await open();
-  const text = `capabilities: {once: {program: [echo, "${line}"], max_restarts: 0, restart: never}}`;
-  const fleet = join(await aFolder(), 'fleet.yaml');
-  await writeFile(fleet, text);
-  const reading = readFleetPlan({ file: fleet, environment: {}, checks: false });
-  if (!('plan' in reading)) throw new Error(JSON.stringify(reading.faults));
-  await box.change(reading.plan);
+  await box.change(
+    await planOf(`capabilities: {once: {program: [echo, "${line}"], max_restarts: 0, restart: never}}`),
+  );
   await box.over;
   expect(line).toContain('serving only');
   expect(events.filter((one) => 'line' in one)).toEqual([]);
@@ -97,6 +102,38 @@ it.runIf(hasPython)('continues with the other wraps when one cannot start', asyn
   expect(ends).toMatchObject([
     { name: 'broken', detail: 'no-such-program is missing and has to be installed by hand' },
   ]);
+});
+
+const aServer = `
+  const health = { status: 'ok', name: process.env.NAME, version: '1', uptime_ms: 1 };
+  const cost_model = { type: 'free', rate_usd: 0 };
+  const spec = { ...health, description: 'd', input: {}, output: {}, cost_model };
+  require('node:http').createServer((request, response) =>
+    response.end(JSON.stringify(request.url === '/health' ? health : spec)),
+  ).listen(process.env.PORT, process.env.HOST);`;
+
+it('gives the ports that the file names first, and applies a changed listen', async () => {
+  const { router, box } = await open();
+  /** The address of the last registration of each. */
+  const change = async (capabilities: object, listen: object = {}): Promise<Record<string, URL>> => {
+    const before = router.said.length;
+    const entries = Object.entries(capabilities).map(([name, own]) => [
+      name,
+      { program: [process.execPath, '-e', aServer], env: { NAME: name }, ...own },
+    ]);
+    await box.change(await planOf(JSON.stringify({ listen, capabilities: Object.fromEntries(entries) })));
+    const added = () => router.said.slice(before).filter(({ method }) => method === 'POST');
+    await waitFor('the registrations', () => added().length === entries.length);
+    return Object.fromEntries(added().map(({ body }) => [String(body.name), new URL(String(body.endpoint))]));
+  };
+  const alone = await change({ a: {} });
+  const port = Number(alone.a?.port);
+  const both = await change({ a: {}, b: { port } });
+  expect(both.b?.port).toBe(alone.a?.port);
+  expect(both.a?.port).not.toBe(alone.a?.port);
+  const moved = await change({ a: {}, b: { port } }, { advertise: 'http://box-1.lan' });
+  expect(moved.a?.href).toBe(`http://box-1.lan:${both.a?.port}/`);
+  expect(moved.b?.href).toBe(`http://box-1.lan:${port}/`);
 });
 
 it('shows the sample in the guide', () => {

@@ -236,6 +236,10 @@ it.each([
   [entry('program: x, ready_timeout: 30d'), '2:34 value_invalid: is 30d; 1s to 24h is allowed'],
   [entry('program: x, stop_timeout: 9999d'), '2:33 value_invalid: is 9999d; 0s to 24h is allowed'],
   [entry('program: x, count: 0'), '2:26 value_invalid: is 0; at least 1 is allowed'],
+  [
+    entry('program: x, port: 65534, count: 4'),
+    '2:25 value_invalid: is 65534, and 4 copies have ports up to 65537; 1 to 65532 is allowed',
+  ],
   [entry('program: x, count: 101'), '2:26 value_invalid: is 101; at most 100 is allowed'],
   [entry('program: []'), '2:16 value_invalid: the list has no item 1, which is required'],
   [entry('program: x, tags: [""]'), '2:26 value_invalid: has 0 characters; at least 1 are allowed'],
