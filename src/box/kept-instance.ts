@@ -136,7 +136,7 @@ async function register(kept: KeptState, facts: Registrable, signal: AbortSignal
   for (let failures = 1; !signal.aborted; failures += 1) {
     try {
       await tryToRegister(kept, facts);
-      return kept.report('registered', describeFacts(facts));
+      return signal.aborted ? undefined : kept.report('registered', describeFacts(facts));
     } catch (error) {
       if (signal.aborted) return;
       const pauseMs = kept.pauseMs(failures);
@@ -200,6 +200,7 @@ async function keepRunning(kept: KeptState): Promise<boolean> {
     if (next !== 'restarting') {
       const often = next === 'gave_up' && failures > 1 ? `, after ${failures} ends in a row` : '';
       report(next, `${end.reason}${often}`);
+      await kept.registering;
       await kept.announced?.stop();
       return next === 'finished';
     }

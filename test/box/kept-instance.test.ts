@@ -172,6 +172,24 @@ it('deregisters when it gives up, and resolves as a failure', async () => {
   expect(requests()).toEqual(['POST', 'DELETE']);
 });
 
+it('deregisters an instance that has ended while it was being registered', async () => {
+  let isReady: (facts: Registrable) => void = () => undefined;
+  const ready = new Promise<Registrable>((resolve) => {
+    isReady = resolve;
+  });
+  const first = aRun([], ready);
+  const { instance, router, requests, states, sees } = await keep([first], { restart: 'never' });
+  const release = router.hold();
+  isReady(facts);
+  await waitFor('the registration', () => router.said.length === 1);
+  first.end(crash);
+  await sees('gave_up');
+  release();
+  expect(await instance.over).toBe(false);
+  expect(requests()).toEqual(['POST', 'DELETE']);
+  expect(states.at(-1)).toBe('gave_up ended by SIGKILL');
+});
+
 it('reports a crash loop once', async () => {
   const failing = Array.from({ length: 7 }, () => new Error('x'));
   const { states, instance } = await keep(failing, { maxRestarts: 6 });

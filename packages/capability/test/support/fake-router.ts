@@ -15,6 +15,8 @@ export interface FakeRouter {
   readonly said: readonly Said[];
   /** The next answers have this status and these fields. */
   answer(status: number, fields?: object): void;
+  /** Answers nothing more until what it returns is called. */
+  hold(): () => void;
   close(): void;
 }
 
@@ -22,12 +24,13 @@ export async function startFakeRouter(): Promise<FakeRouter> {
   const said: Said[] = [];
   let status = 201;
   let answered: object = {};
+  let held = Promise.resolve();
   const server = createServer((request, response) => {
     request
       .setEncoding('utf8')
       .toArray()
       .then(
-        (chunks) => {
+        async (chunks) => {
           const { method = '', url: path = '', headers } = request;
           said.push({
             method,
@@ -35,6 +38,7 @@ export async function startFakeRouter(): Promise<FakeRouter> {
             authorization: headers.authorization,
             body: JSON.parse(chunks.join('')),
           });
+          await held;
           response.writeHead(status, { 'content-type': 'application/problem+json' });
           response.end(JSON.stringify({ detail: 'as the test asked', ...answered }));
         },
@@ -54,6 +58,13 @@ export async function startFakeRouter(): Promise<FakeRouter> {
     answer: (next, fields = {}) => {
       status = next;
       answered = fields;
+    },
+    hold: () => {
+      let release: () => void = () => undefined;
+      held = new Promise((resolve) => {
+        release = resolve;
+      });
+      return release;
     },
     close,
   };
