@@ -22,6 +22,8 @@ interface WrapsOptions {
   readonly watchdog: Watchdog;
   /** A line that belongs to no wrap. */
   readonly log: (line: string) => void;
+  /** How much longer than its calls may take a wrap has to stop, before the process counts as hanging; default 3,000. */
+  readonly graceMs?: number;
 }
 
 /** A wrap in the process. */
@@ -69,7 +71,7 @@ function openProcess(state: HostState, { environment, watchdog, log }: WrapsOpti
 
 export function createWrapsHost(options: WrapsOptions): WrapsHost {
   const state: HostState = { process: null, wraps: new Map() };
-  const graceMs = 3_000;
+  const { graceMs = 3_000, log: logOwn } = options;
   return {
     launch: ({ planned, environment, log }, { text, folder }) => {
       state.process ??= openProcess(state, options);
@@ -87,11 +89,16 @@ export function createWrapsHost(options: WrapsOptions): WrapsHost {
       const { stateDir } = options;
       const slots = given.max_concurrency;
       send({ do: 'start', name, text, folder, stateDir, environment, slots, stopMs });
-      const stop = async (): Promise<void> => {
+      const end = async (limitMs: number): Promise<void> => {
         send({ do: 'stop', name });
+        const late = setTimeout(() => {
+          logOwn(`${name} does not stop, so the process of the wraps is killed`);
+          opened.kill();
+        }, limitMs + graceMs);
         await ended;
+        clearTimeout(late);
       };
-      return { ready, ended, stop, kill: () => send({ do: 'stop', name }) };
+      return { ready, ended, stop: end, kill: () => void end(0) };
     },
     stop: async () => state.process?.stop(graceMs),
     kill: () => state.process?.kill(),
