@@ -7,6 +7,7 @@
  */
 import { Range } from 'semver';
 import type { Verdict } from '../contracts/decision.ts';
+import { ownMs } from '../residency/residency.ts';
 import { expectedCost, longCallMs, reservedUsd, worstCaseUsd } from './estimate.ts';
 import { type InstanceSnapshot, maySpeak, type RouteRequest } from './types.ts';
 
@@ -129,12 +130,18 @@ export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: Rout
 /** A single call may have been a cold start; two count as learnt, although the count fades. */
 const callsToLearn = 1.5;
 
-/** Whether the learnt duration of its calls exceeds the time that is left. */
+/**
+ * Whether the learnt duration of its calls exceeds the time that is left: of those with the key, which have it loaded or
+ * not, else of all.
+ */
 function isTooSlow(
-  { duration_ms, deviation_ms, success_count }: InstanceSnapshot,
-  { leftMs = null }: RouteRequest,
+  { instance_id, duration_ms, deviation_ms, success_count }: InstanceSnapshot,
+  { leftMs = null, residency }: RouteRequest,
 ): boolean {
-  if (leftMs === null || duration_ms === null || success_count < callsToLearn) return false;
+  if (leftMs === null) return false;
+  const found = residency?.get(instance_id);
+  if (found?.isLearnt === true) return ownMs(found) > leftMs;
+  if (duration_ms === null || success_count < callsToLearn) return false;
   return longCallMs(duration_ms, deviation_ms) > leftMs;
 }
 

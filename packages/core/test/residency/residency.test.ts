@@ -201,6 +201,27 @@ it.each(['constructor', 'toString', '__proto__'])('W2: the key %s is trusted as 
   expect(residencyOf(fleet, () => key, now)?.get('a')).toMatchObject({ isResident: true, isListed: true });
 });
 
+describe('a call with little time left', () => {
+  const loads: Record<string, LoadTimes> = { x: { warmMs: 5_000, coldMs: 65_000 } };
+  const calls = { success_count: 20, deviation_ms: 15_000 };
+  const verdictsOf = (box: Partial<InstanceSnapshot>, times: Record<string, LoadTimes> = loads) => [
+    ...ask([aBox('a', { ...calls, ...box })], 'x', { times, leftMs: 30_000 }).verdicts.keys(),
+  ];
+
+  it('is made where its key is loaded, however long others take that must load', () => {
+    expect(verdictsOf({ duration_ms: 35_000, resident: ['x'] })).toEqual([]);
+  });
+
+  it('is not made where it would be over before its load is, however short others are', () => {
+    expect(verdictsOf({ duration_ms: 6_000, deviation_ms: 1_000, resident: ['y'] })).toEqual(['no_time']);
+  });
+
+  it('with a key that was never seen is judged by all calls, so that its times can be learnt', () => {
+    expect(verdictsOf({ duration_ms: 35_000, resident: ['x'] }, usual)).toEqual(['no_time']);
+    expect(verdictsOf({ duration_ms: 6_000, deviation_ms: 1_000, resident: ['y'] }, usual)).toEqual([]);
+  });
+});
+
 describe('R8: among free instances', () => {
   it('the one with the key is chosen', () => {
     expect(ask([aBox('a', { resident: ['x'] }), aBox('b', { resident: ['sdxl'] })], 'sdxl').id).toBe('b');
