@@ -69,7 +69,7 @@ export function listInstancesOnHosts(db: Db, hosts: readonly HostKey[]): Promise
   return query<ListedInstance>(db).all(
     `select l.* from unnest(?::text[], ?::text[]) k (owner_project, name)
      join ${listed} l on l.owner_project = k.owner_project and l.host = k.name
-     where l.shown_state not in ('evicted', 'deregistered')
+     where l.shown_state not in ('evicted', 'deregistered') or l.in_flight > 0
      order by l.owner_project, l.host, l.name collate "C", l.registered_at, l.instance_id`,
     [hosts.map(({ owner_project }) => owner_project), hosts.map(({ name }) => name)],
   );

@@ -25,10 +25,9 @@ const gpu: Host = {
 };
 const drain = { by: 'key_1', reason: 'new driver', since: '2026-01-01T00:00:00.000Z', until: null };
 
-/** Its call ends with the second list. */
-async function serveHosts() {
+/** @param looks the hosts of each list, one on a page */
+async function serveHosts(looks: Host[][] = [[gpu]]) {
   const asked: string[] = [];
-  let lists = 0;
   const url = await serve(async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
@@ -37,9 +36,13 @@ async function serveHosts() {
       const isDrained = request.url?.endsWith('/drain') === true;
       return void response.end(JSON.stringify(isDrained ? { ...gpu, drain } : gpu));
     }
-    lists++;
-    const items = [lists === 1 ? gpu : { ...gpu, instances: [] }];
-    response.end(JSON.stringify({ items, next_cursor: null }));
+    const at = Number(new URL(request.url ?? '', 'http://a.test').searchParams.get('cursor') ?? 0);
+    const [hosts = []] = looks;
+    const isLast = at + 1 >= hosts.length;
+    if (isLast) looks.shift();
+    response.end(
+      JSON.stringify({ items: hosts.slice(at, at + 1), next_cursor: isLast ? null : `${at + 1}` }),
+    );
   });
   return { url, asked };
 }
@@ -55,7 +58,13 @@ test('shows hosts with what is held of them, and where registrations disagree', 
 });
 
 test('drains a host, with the reason, and waits until no call is open there', async () => {
-  const { url, asked } = await serveHosts();
+  const others = { ...gpu, name: 'a-gpu', held: 0, instances: [] };
+  const isGone = { ...gpu, instances: [] }; // with an open call on it
+  const looks = [
+    [others, isGone],
+    [others, { ...isGone, held: 0 }],
+  ];
+  const { url, asked } = await serveHosts(looks);
   const { shell, seen } = aShell();
   await runCapstan(
     ['hosts', 'drain', 'gpu-1', '-r', 'new driver', '--wait', '--url', url, '--key', 'k'],
@@ -63,7 +72,14 @@ test('drains a host, with the reason, and waits until no call is open there', as
   );
   expect(asked).toEqual(['/v1/hosts/gpu-1/drain {"reason":"new driver"}']);
   expect(seen.stdout).toContain('gpu-1: 1 of 2 slots held, drained by key_1: new driver; image up, voice up');
-  expect(seen.stderr).toBe('no call is open\n');
+  expect([seen.stderr, looks]).toEqual(['no call is open\n', []]);
+});
+
+test('does not wait for a host that is not listed any more', async () => {
+  const { url } = await serveHosts([[]]);
+  const { shell, seen } = aShell();
+  await runCapstan(['hosts', 'drain', 'gpu-1', '--wait', '--url', url, '--key', 'k'], shell);
+  expect([seen.stderr, seen.exitCode]).toEqual([expect.stringContaining('gpu-1 is not listed any more'), 1]);
 });
 
 test.each(['undrain', 'warm'])('%s asks for it', async (act) => {

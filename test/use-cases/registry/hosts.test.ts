@@ -222,6 +222,29 @@ describe('a drain of a host', () => {
   });
 });
 
+it('an instance that went away with open calls is shown until they end', async () => {
+  const box = aBox();
+  const { url } = await register(box);
+  const { instance_id } = await bench.read(url);
+  await bench.registry.vet(instance_id);
+  await bench.db.raw(
+    `update instance set state = 'down', down_since = now() - interval '1 hour' where instance_id = ?`,
+    [instance_id],
+  );
+  await bench.db('slot_lease').insert({
+    instance_id,
+    holder: randomUUID(),
+    slots: 1,
+    expires_at: bench.db.raw(`now() + interval '1 hour'`),
+  });
+  expect(await hostOf(box.host.name)).toMatchObject({
+    held: 1,
+    instances: [{ endpoint: url, state: 'evicted', in_flight: 1 }],
+  });
+  await bench.db('slot_lease').where({ instance_id }).delete();
+  expect((await hostOf(box.host.name))?.instances).toEqual([]);
+});
+
 it('a warm-up of a host makes those of its instances due', async () => {
   const box = aBox();
   const plain = await register(box);

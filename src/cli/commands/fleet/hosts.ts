@@ -1,9 +1,10 @@
 /** `hosts`: machines whose slots instances share; `hosts drain`, `undrain` and `warm` change all instances of one. */
 import { Host, HostList } from '@capstan/core/contracts/host-list';
 import { describeDrain } from '@capstan/core/fleet/instance-states';
-import { type ApiAnswer, jsonBody, path } from '../../client/api-client.ts';
+import { type ApiAnswer, getAll, jsonBody, path } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
 import { parsed, procedure } from '../../command.ts';
+import { UsageError } from '../../errors.ts';
 import { readFuture } from '../../input/run-filter.ts';
 import type { Columns } from '../../render/print.ts';
 import { waitUntilIdle } from './fleet.ts';
@@ -17,10 +18,8 @@ const hostTable: Columns<Host> = [
   ['REASON', ({ drain }) => (drain === undefined ? '' : describeDrain(drain)), 'shrinks'],
 ];
 
-const mostShown = 200;
-
-function listHosts({ client }: Session): Promise<ApiAnswer<HostList>> {
-  return client.get('/v1/hosts', HostList, { limit: mostShown });
+function listHosts({ client }: Session): Promise<ApiAnswer<{ readonly items: readonly Host[] }>> {
+  return getAll(client, '/v1/hosts', HostList);
 }
 
 interface HostAct {
@@ -44,11 +43,13 @@ function describeHost({ name, held, slots, instances, drain }: Host): string {
   return `${name}: ${held} of ${slots} slots held${why}; ${states === '' ? 'no instances' : states}`;
 }
 
-/** Of its instances, also those that hold no slot of it. */
+/** Of its instances, also those that are no longer shown. @throws UsageError */
 async function countOnHost(session: Session, host: string): Promise<number> {
-  const { value } = await listHosts(session);
-  const instances = value.items.find(({ name }) => name === host)?.instances ?? [];
-  return instances.reduce((sum, { in_flight }) => sum + in_flight, 0);
+  const found = (await listHosts(session)).value.items.find(({ name }) => name === host);
+  if (found === undefined)
+    throw new UsageError(`${host} is not listed any more: it has no instance, and its drain has ended`);
+  const calls = found.instances.reduce((sum, { in_flight }) => sum + in_flight, 0);
+  return Math.max(found.held, calls);
 }
 
 const hostArgument = { '<host>': 'its name, as `capstan hosts` shows it' } as const;
@@ -94,6 +95,5 @@ export const registerHostsCommand = procedure('hosts', {
     print.table(hostTable, value.items);
     for (const { name, warnings } of value.items)
       for (const warning of warnings) print.remark(`${name}: ${warning}`);
-    if (value.next_cursor !== null) print.remark(`the first ${mostShown}`);
   },
 });
