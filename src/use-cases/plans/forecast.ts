@@ -22,7 +22,14 @@ import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { createKeyOfInput, type KeyOfInput } from '@capstan/core/residency/affinity-key';
 import { ownMs } from '@capstan/core/residency/residency';
 import { boundsOf } from '@capstan/core/routing/call-bound';
-import { callsAhead, countAtOnce, likelyCost, lowestCeiling, slotsOf } from '@capstan/core/routing/estimate';
+import {
+  callsAhead,
+  countAtOnce,
+  expectedCost,
+  likelyCost,
+  lowestCeiling,
+  slotsOf,
+} from '@capstan/core/routing/estimate';
 import { findPriceRange, type Headroom } from '@capstan/core/routing/price-range';
 import type { Choice, RankedInstance, RouteConstraints } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
@@ -61,6 +68,8 @@ interface Forecast extends Pick<PlannedStepView, 'chosen' | 'reason'> {
   readonly atOnce: number | null;
   /** Instances that may take the call, the best first; none without a call. */
   readonly places: readonly CallPlace[];
+  /** The part of its expected cost for loading the key, nano-USD; absent: it has none, or finds it loaded. */
+  readonly load?: { readonly key: string; readonly nano: bigint };
 }
 
 /** One execution: of a step, or of one of its items. */
@@ -72,7 +81,7 @@ export interface UnitForecast extends Forecast {
   readonly findings: readonly Finding[];
 }
 
-export interface StepForecast extends Omit<UnitForecast, 'places' | 'within'> {
+export interface StepForecast extends Omit<UnitForecast, 'places' | 'within' | 'load'> {
   /** Absent without `for_each`; null = known only during the run. */
   readonly items?: number | null;
   /** The most rounds of a step with `repeat`. */
@@ -244,10 +253,12 @@ function priceCall(
   const { request, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const { best } = preview.choice;
-  const prices = findPriceRange(fleet.of(route.capability).instances, request);
+  const { instances } = fleet.of(route.capability);
+  const prices = findPriceRange(instances, request);
+  const whenLoaded = loadedRequest(request);
   const roomUsd = within.hidesHeadroom ? (route.runCeilingUsd ?? null) : within.headroomUsd;
   const worst = (prices?.mostNano ?? 0n) * BigInt(attempts);
-  const least = toNanoUsd(prices?.leastUsd ?? 0);
+  const least = toNanoUsd(findPriceRange(instances, whenLoaded)?.leastUsd ?? 0);
   const expected = toNanoUsd(
     best === null ? (prices?.likelyUsd ?? 0) : likelyCost(best.instance, request, best.costUsd),
   );
@@ -259,25 +270,54 @@ function priceCall(
     durationMs: best === null ? request.priorMs : durationOf(best, request.priorMs),
     atOnce: best === null ? null : countAtOnce(best.instance, request, { costUsd: best.costUsd, roomUsd }),
     places: toPlaces(preview.choice, request),
+    ...(best === null ? {} : findLoadCost(best, whenLoaded, expected)),
     trouble: best === null ? findTrouble(preview, refusals) : null,
   };
+}
+
+type Asked = ChoicePreview['request'];
+
+/** As if each key were loaded everywhere. */
+function loadedRequest(request: Asked): Asked {
+  const { residency } = request;
+  if (residency === undefined) return request;
+  const loaded = [...residency].map(([id, one]) => [id, { ...one, isResident: true }] as const);
+  return { ...request, residency: new Map(loaded) };
+}
+
+/** @param nano what it is expected to cost */
+function findLoadCost(
+  { instance, residency }: RankedInstance,
+  whenLoaded: Asked,
+  nano: bigint,
+): Pick<Forecast, 'load'> {
+  if (residency === undefined) return {};
+  const warm = toNanoUsd(likelyCost(instance, whenLoaded, expectedCost(instance, whenLoaded)));
+  return nano > warm ? { load: { key: residency.key, nano: nano - warm } } : {};
 }
 
 function durationOf({ instance, residency }: RankedInstance, priorMs: number): number {
   return residency === undefined ? (instance.duration_ms ?? priorMs) : ownMs(residency);
 }
 
+/** What the call takes there, and what it loads first. */
+function timesOn(ranked: RankedInstance, priorMs: number): Pick<CallPlace, 'durationMs' | 'load'> {
+  const { instance, residency } = ranked;
+  if (residency === undefined) return { durationMs: durationOf(ranked, priorMs) };
+  const { key, isResident, warmMs, loadMs } = residency;
+  const listed = instance.resident ?? [];
+  const resident = isResident ? listed : listed.filter((one) => one !== key);
+  return { durationMs: warmMs, load: { key, ms: loadMs, resident, most: instance.max_resident ?? 1 } };
+}
+
 /** Instances that count: those that are up, unless none is. Beyond those that the choice shows, all are like them. */
-function toPlaces(
-  { shown, possible }: Choice,
-  { capability, priorMs }: ChoicePreview['request'],
-): CallPlace[] {
+function toPlaces({ shown, possible }: Choice, { capability, priorMs }: Asked): CallPlace[] {
   const up = shown.filter(({ instance }) => instance.state === 'up');
   const places = (up.length === 0 ? shown : up).map((ranked) => ({
     instanceId: ranked.instance.instance_id,
     slots: slotsOf(ranked.instance),
     ahead: callsAhead(ranked.instance, ranked.instance.held + ranked.instance.reported_extra),
-    durationMs: durationOf(ranked, priorMs),
+    ...timesOn(ranked, priorMs),
   }));
   const [first] = places;
   const more = possible - shown.length;

@@ -133,7 +133,7 @@ function dependsOnItem({ input, whenItem }: CompiledStep): boolean {
   return references(input).some(({ root }) => root === 'item' || root === 'index');
 }
 
-function toStepForecast({ places, within, ...unit }: UnitForecast): StepForecast {
+function toStepForecast({ places, within, load: _, ...unit }: UnitForecast): StepForecast {
   return { ...unit, groups: [groupOf({ ...unit, places, within }, 1)] };
 }
 
@@ -214,10 +214,27 @@ interface OtherItems {
   readonly enough: number;
 }
 
+/** What is expected for loads of keys that the items before have loaded. */
+function repeatedLoads(units: readonly UnitForecast[], { other, rest }: OtherItems): bigint {
+  const loaded = new Set<string>();
+  let sum = 0n;
+  for (const { load } of units) {
+    if (load === undefined) continue;
+    if (loaded.has(load.key)) sum += load.nano;
+    loaded.add(load.key);
+  }
+  const { key = '', nano = 0n } = other?.load ?? {};
+  return sum + nano * BigInt(loaded.has(key) ? rest : Math.max(0, rest - 1));
+}
+
 /** The least is that of the cheapest items, as far as they are enough. */
-function sumCosts(units: readonly UnitForecast[], { other, rest, enough }: OtherItems): CostRange {
-  const others = multiplyCost(other?.cost ?? noCost, rest);
-  const sum = units.reduce((total, { cost }) => addCosts(total, cost), others);
+function sumCosts(units: readonly UnitForecast[], others: OtherItems): CostRange {
+  const { other, rest, enough } = others;
+  const all = units.reduce(
+    (total, { cost }) => addCosts(total, cost),
+    multiplyCost(other?.cost ?? noCost, rest),
+  );
+  const sum = { ...all, expected: all.expected - repeatedLoads(units, others) };
   if (enough >= units.length + rest) return sum;
   const leasts = [...units, ...Array.from({ length: rest }, () => other)].map(
     (unit) => unit?.cost.least ?? 0n,

@@ -363,6 +363,32 @@ describe('items', () => {
     });
   });
 
+  it('that need a model load it once, and cost one load at most', async () => {
+    const { projectId: owner_project, add, addSpec } = planner.get();
+    await db('load_time').insert({ owner_project, name: 'draw', key: '', warm_ms: 1_000, cold_ms: 61_000 });
+    await add('draw', {
+      owner_project,
+      spec_digest: await addSpec('draw', { type: 'object' }),
+      affinity: '{{ input.model }}',
+      resident: ['other'],
+      cost_type: 'per_second',
+      rate_usd: 0.001,
+    } as never);
+    const jobs = (model: string) =>
+      plan(
+        [call('a', 'draw', { for_each: { items: '{{ job.items }}' }, input: { model, n: '{{ item }}' } })],
+        { job: { items: Array.from({ length: 100 }, (_, at) => at) } },
+      );
+    expect(stepOf(await jobs('sdxl'), 'a')).toMatchObject({
+      duration_ms: 160_000,
+      cost_usd: { min: 0.1, expected: 0.16 },
+    });
+    expect(stepOf(await jobs('other'), 'a')).toMatchObject({
+      duration_ms: 100_000,
+      cost_usd: { min: 0.1, expected: 0.1 },
+    });
+  });
+
   it('whose number is unknown are planned as one, and no ceiling is promised', async () => {
     const steps = [call('list', 'free'), each('{{ steps.list.output.clips }}')];
     const seen = await plan(steps, { ceiling: 100 });

@@ -6,7 +6,9 @@
  *   two at the same time, the earlier step goes first. Each gets the slot on which it ends soonest.
  * - V2: calls that instances hold already, or have in line, go before all of the run, each for a whole duration.
  * - V3: calls within child runs are known as sums of time only: no run takes less than such a sum over its slots.
+ * - V4: a call whose key is not loaded on its instance loads it first, and those after it find it there.
  */
+import { serveKey } from '../residency/residency.ts';
 import { createGraph } from './dag.ts';
 import { createHeap, type Heap } from './heap.ts';
 
@@ -16,8 +18,18 @@ export interface CallPlace {
   readonly slots: number;
   /** Calls that it holds or has in line. */
   readonly ahead: number;
-  /** Of one call. */
+  /** Of one call, without a load. */
   readonly durationMs: number;
+  /** Of its key; absent: it has none there. */
+  readonly load?: PlaceLoad;
+}
+
+interface PlaceLoad {
+  readonly key: string;
+  readonly ms: number;
+  /** Keys that the instance has loaded before the run, the latest first, and the most that it holds at once. */
+  readonly resident: readonly string[];
+  readonly most: number;
 }
 
 /** Equal units of a step. */
@@ -116,26 +128,18 @@ function startOf(index: number, groups: readonly UnitGroup[], readyMs: number): 
   return { index, mayStartMs: readyMs, left, ends, inFlight: 0, endMs: readyMs };
 }
 
-/** The place where a unit ends soonest; the first of several. */
-function findPlace(
-  places: readonly CallPlace[],
-  slotsOf: (place: CallPlace) => Slots,
-  nowMs: number,
-): { readonly place: CallPlace; readonly startMs: number } | null {
-  let found: { readonly place: CallPlace; readonly startMs: number } | null = null;
-  let soonestMs = Number.POSITIVE_INFINITY;
-  for (const place of places) {
-    const startMs = slotsOf(place).freeAtMs(nowMs);
-    if (startMs + place.durationMs >= soonestMs) continue;
-    soonestMs = startMs + place.durationMs;
-    found = { place, startMs };
-  }
-  return found;
+interface FoundPlace {
+  readonly place: CallPlace;
+  readonly startMs: number;
+  /** With its load. */
+  readonly durationMs: number;
 }
 
 class VirtualRun {
   readonly #steps: readonly ForeseenStep[];
   readonly #slots = new Map<string, Slots>();
+  /** By instance: the keys that calls of the run have loaded. */
+  readonly #loaded = new Map<string, readonly string[]>();
   readonly #ready = createHeap<ReadyStep>(
     (one, other) =>
       one.mayStartMs < other.mayStartMs || (one.mayStartMs === other.mayStartMs && one.index < other.index),
@@ -187,14 +191,46 @@ class VirtualRun {
     return known;
   };
 
+  #residentOn({ instanceId, load }: CallPlace): readonly string[] {
+    return this.#loaded.get(instanceId) ?? load?.resident ?? [];
+  }
+
+  /** V4 */
+  #durationOn(place: CallPlace): number {
+    const { load, durationMs } = place;
+    return load === undefined || this.#residentOn(place).includes(load.key)
+      ? durationMs
+      : durationMs + load.ms;
+  }
+
+  /** The place where a unit ends soonest; the first of several. */
+  #findPlace(places: readonly CallPlace[], nowMs: number): FoundPlace | null {
+    let found: FoundPlace | null = null;
+    let soonestMs = Number.POSITIVE_INFINITY;
+    for (const place of places) {
+      const startMs = this.#slotsOf(place).freeAtMs(nowMs);
+      const durationMs = this.#durationOn(place);
+      if (startMs + durationMs >= soonestMs) continue;
+      soonestMs = startMs + durationMs;
+      found = { place, startMs, durationMs };
+    }
+    return found;
+  }
+
+  #takePlace({ place, startMs, durationMs }: FoundPlace): void {
+    const { instanceId, load } = place;
+    this.#slotsOf(place).take(startMs, durationMs);
+    if (load !== undefined)
+      this.#loaded.set(instanceId, serveKey(this.#residentOn(place), load.key, load.most));
+  }
+
   /** V1 */
   #startUnit(step: ReadyStep): void {
     const [next] = step.left as [ReadyStep['left'][number]];
     const { group } = next;
-    const found = findPlace(group.places, this.#slotsOf, step.mayStartMs);
-    const startMs = found?.startMs ?? step.mayStartMs;
-    const durationMs = found?.place.durationMs ?? group.durationMs;
-    if (found !== null) this.#slotsOf(found.place).take(startMs, durationMs);
+    const found = this.#findPlace(group.places, step.mayStartMs);
+    const { startMs, durationMs } = found ?? { startMs: step.mayStartMs, durationMs: group.durationMs };
+    if (found !== null) this.#takePlace(found);
     this.waitedMs[step.index] = (this.waitedMs[step.index] ?? 0) + startMs - step.mayStartMs;
     step.ends.push(startMs + durationMs);
     step.inFlight += 1;

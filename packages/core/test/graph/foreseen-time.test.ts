@@ -11,6 +11,11 @@ function aPlace(over: Partial<CallPlace> = {}): CallPlace {
   return { instanceId: 'gpu', slots: 1, ahead: 0, durationMs: 1_000, ...over };
 }
 
+/** It loads a key within a minute. */
+function onKey(key: string, load: Partial<CallPlace['load']> = {}): CallPlace {
+  return aPlace({ load: { key, ms: 60_000, resident: [], most: 1, ...load } });
+}
+
 function calls(count: number, ...places: CallPlace[]): UnitGroup {
   return { count, durationMs: places[0]?.durationMs ?? 0, places };
 }
@@ -58,6 +63,24 @@ describe('the time of a run', () => {
         aStep([calls(1, aPlace({ slots: 2 }))], { id: 'b', dependencies: [0] }),
       ],
       3,
+    ],
+    ['one load for all calls with a key', [aStep([calls(100, onKey('x'))])], 160],
+    ['no load where the key is loaded', [aStep([calls(100, onKey('x', { resident: ['x'] }))])], 100],
+    [
+      'a load for each change of keys',
+      [aStep([calls(1, onKey('x')), calls(2, onKey('y')), calls(1, onKey('x'))])],
+      184,
+    ],
+    [
+      'no load for a key that an instance still holds',
+      [
+        aStep([
+          calls(1, onKey('x', { most: 2 })),
+          calls(2, onKey('y', { most: 2 })),
+          calls(1, onKey('x', { most: 2 })),
+        ]),
+      ],
+      124,
     ],
     [
       'what follows a step that does not happen',
