@@ -275,10 +275,10 @@ function priceCall(
   };
 }
 
-type Asked = ChoicePreview['request'];
+type AskedChoice = ChoicePreview['request'];
 
 /** As if each key were loaded everywhere. */
-function loadedRequest(request: Asked): Asked {
+function loadedRequest(request: AskedChoice): AskedChoice {
   const { residency } = request;
   if (residency === undefined) return request;
   const loaded = [...residency].map(([id, one]) => [id, { ...one, isResident: true }] as const);
@@ -288,7 +288,7 @@ function loadedRequest(request: Asked): Asked {
 /** @param nano what it is expected to cost */
 function findLoadCost(
   { instance, residency }: RankedInstance,
-  whenLoaded: Asked,
+  whenLoaded: AskedChoice,
   nano: bigint,
 ): Pick<Forecast, 'load'> {
   if (residency === undefined) return {};
@@ -311,7 +311,7 @@ function timesOn(ranked: RankedInstance, priorMs: number): Pick<CallPlace, 'dura
 }
 
 /** Instances that count: those that are up, unless none is. Beyond those that the choice shows, all are like them. */
-function toPlaces({ shown, possible }: Choice, { capability, priorMs }: Asked): CallPlace[] {
+function toPlaces({ shown, possible }: Choice, { capability, priorMs }: AskedChoice): CallPlace[] {
   const up = shown.filter(({ instance }) => instance.state === 'up');
   const places = (up.length === 0 ? shown : up).map((ranked) => ({
     instanceId: ranked.instance.instance_id,
