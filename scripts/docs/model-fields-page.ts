@@ -43,7 +43,7 @@ function toTable(fields: FieldTable): string {
 export function createModelFieldsPage(): Page {
   return createPage('docs/reference/model-fields.md', {
     title: 'Fields of model requests',
-    source: 'src/core/model-protocols/fields.ts',
+    source: 'packages/core/src/model-protocols/fields.ts',
     sections: [
       introduction,
       '## OpenAI chat completions',

@@ -220,7 +220,7 @@ create table instance (
   lengths int[], -- how many ended calls used so many units (core/money/holds.ts); null: none is known
   affinity text, -- an expression over a call's input: the key of what it needs loaded, by its spec; null: nothing
   max_resident int, -- how many keys it holds at once, by its registration; null: as many as it reports
-  resident text[] not null default '{}', -- keys that it has served or reported, the latest first (core/routing/residency.ts)
+  resident text[] not null default '{}', -- keys that it has served or reported, the latest first (core/residency/residency.ts)
   most_reported int not null default 1, -- how many it has reported at once
   distrusted jsonb not null default '{}', -- keys that it reported wrongly, and until when they are not believed, Unix ms
   pace double precision, -- its calls with a key take this multiple of the usual time; null: unknown

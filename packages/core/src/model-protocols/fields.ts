@@ -25,6 +25,7 @@ export type FieldTable = Readonly<Record<string, FieldRule>>;
 
 const translated: FieldRule = { fate: 'translated' };
 const ignored: FieldRule = { fate: 'ignored' };
+const session: FieldRule = { fate: 'ignored', note: 'the session, which chooses the instance' };
 const dropped: FieldRule = { fate: 'dropped' };
 
 function to(note: string): FieldRule {
@@ -63,7 +64,8 @@ export const chatFields: FieldTable = {
   top_k: offeredAs('top_k'),
   user: { fate: 'ignored', note: 'counts for budgets' },
   ...all(ignored, 'metadata', 'store', 'service_tier', 'safety_identifier'),
-  ...all(ignored, 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options'),
+  prompt_cache_key: session,
+  ...all(ignored, 'prompt_cache_retention', 'prompt_cache_options'),
   'reasoning.effort': offeredAs('reasoning_effort'),
   reasoning: translated,
   ...all(dropped, 'prediction', 'web_search_options', 'chat_template_kwargs'),
@@ -166,7 +168,8 @@ export const responsesFields: FieldTable = {
     'include',
     'max_tool_calls',
   ),
-  ...all(ignored, 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options', 'client_metadata'),
+  prompt_cache_key: session,
+  ...all(ignored, 'prompt_cache_retention', 'prompt_cache_options', 'client_metadata'),
   truncation: { fate: 'dropped', defaults: ['disabled'] },
   background: refused('answers are not made in the background', [false]),
   ...all(refused('write input and previous_response_id'), 'conversation', 'prompt'),
