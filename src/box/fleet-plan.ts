@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname, relative, resolve } from 'node:path';
 import { isPath } from '@capstan/capability/bootstrap/packages';
 import { findFolderFault } from '@capstan/capability/bootstrap/start-capability';
-import { findProgramFault } from '@capstan/capability/lifecycle/prerequisites';
+import { findProgramFault, type Prerequisite } from '@capstan/capability/lifecycle/prerequisites';
 import type { Registrable } from '@capstan/capability/lifecycle/registration';
 import { findWarmUpFault } from '@capstan/core/contracts/capability';
 import { entryKinds, type FleetEntry, FleetFile } from '@capstan/core/contracts/fleet-file';
@@ -52,6 +52,8 @@ export interface FleetPlan {
   readonly instances: readonly PlannedInstance[];
   /** Variables that are not set. */
   readonly missing: readonly string[];
+  /** Of its wraps. */
+  readonly prerequisites: readonly Prerequisite[];
   /** The fleet file and the files that it names. */
   readonly files: readonly string[];
 }
@@ -79,6 +81,7 @@ interface FleetText extends FleetSource {
   /** Faults of parts that have been placed already, and of other files. */
   readonly elsewhere: FleetFaults[];
   readonly missing: Set<string>;
+  readonly prerequisites: Prerequisite[];
   readonly files: Set<string>;
 }
 
@@ -161,8 +164,13 @@ function checkFacts(
     refuse(reading, extendPointer(pointer, 'cost', field), message);
 }
 
-function acceptWrap({ capability, missing }: WrapDefinition, own: FleetEntry, place: EntryPlace): void {
+function acceptWrap(
+  { capability, missing }: WrapDefinition,
+  own: FleetEntry,
+  { environment, ...place }: EntryPlace & { readonly environment: NodeJS.ProcessEnv },
+): void {
   for (const name of missing) place.reading.missing.add(name);
+  if (hasPath(environment)) place.reading.prerequisites.push(...capability.prerequisites);
   checkFacts(own, capability, place);
 }
 
@@ -179,7 +187,7 @@ function planWrap(
     const part = findSource(root, at).node;
     const read = readWrapPart({ root: part, text }, { ...options, folder });
     if ('findings' in read) reading.elsewhere.push({ name: reading.file, ...read });
-    else acceptWrap(read, own, { pointer, reading });
+    else acceptWrap(read, own, { pointer, reading, environment });
     return { kind: 'wrap', folder, text: JSON.stringify(wrap) };
   }
   const path = resolve(folder, wrap);
@@ -188,7 +196,7 @@ function planWrap(
   const read = readWrapFile(written, { ...options, folder: dirname(path) });
   const name = relative(process.cwd(), path) || basename(path);
   if ('findings' in read) reading.elsewhere.push({ name, ...read });
-  else acceptWrap(read, own, { pointer, reading });
+  else acceptWrap(read, own, { pointer, reading, environment });
   return { kind: 'wrap', folder: dirname(path), text: written };
 }
 
@@ -381,14 +389,14 @@ export function readFleetPlan(source: FleetSource): FleetReading {
   if ('faults' in shape) return faulty([...misplaced, ...shape.faults]);
   const { data } = shape;
   const found = { faults: misplaced, elsewhere: [], missing: new Set<string>(), files: new Set([path]) };
-  const reading: FleetText = { ...source, ...found, folder: dirname(path), text, root };
+  const reading: FleetText = { ...source, ...found, prerequisites: [], folder: dirname(path), text, root };
   const names = Object.keys(data.capabilities);
   if (names.length === 0) refuse(reading, '/capabilities', 'it holds no capability; name one at least');
   const byEntry = new Map(names.map((name) => [name, planEntry(name, data, reading)]));
   const instances = [...byEntry.values()].flat();
   refuseDoubles(byEntry, reading);
-  const { faults, elsewhere, missing, files, folder } = reading;
+  const { faults, elsewhere, missing, prerequisites, files, folder } = reading;
   if (faults.length + elsewhere.length > 0) return faulty(faults, elsewhere);
   const { listen = {} } = data;
-  return { plan: { folder, listen, instances, missing: [...missing], files: [...files] } };
+  return { plan: { folder, listen, instances, prerequisites, missing: [...missing], files: [...files] } };
 }

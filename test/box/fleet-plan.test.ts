@@ -128,9 +128,12 @@ capabilities:
   ]);
 });
 
-it('checks without the variables, and names those that are not set', async () => {
+it('checks without the variables, and names those that are not set, and the programs of wraps', async () => {
   const text = `capabilities: {clip: {wrap: clip.yaml, env: {A: "\${OTHER}"}}}`;
-  expect((await plan(text, { environment: {}, checks: true })).missing).toEqual(['OTHER', 'CLIP_KEY']);
+  expect(await plan(text, { environment: {}, checks: true })).toMatchObject({
+    missing: ['OTHER', 'CLIP_KEY'],
+    prerequisites: [{ name: 'cut' }],
+  });
   expect(await faultsOf(text, { environment: {} })).toEqual([
     'fleet.yaml 1:49 variable_missing: the variable OTHER is not set in the environment',
     'clip.yaml 8:14 variable_missing: the variable CLIP_KEY is not set in the environment',
@@ -138,8 +141,10 @@ it('checks without the variables, and names those that are not set', async () =>
 });
 
 it('knows nothing of programs on a PATH whose variable is not set', async () => {
-  const text = `capabilities: {a: {program: [elsewhere], env: {PATH: "\${OTHER}:/bin"}}}`;
-  expect((await plan(text, { environment: {}, checks: true })).missing).toEqual(['OTHER']);
+  const env = `env: {PATH: "\${OTHER}:/bin"}`;
+  const text = `capabilities: {a: {program: [elsewhere], ${env}}, b: {wrap: clip.yaml, ${env}}}`;
+  const checked = await plan(text, { environment: { CLIP_KEY: 'k' }, checks: true });
+  expect(checked).toMatchObject({ missing: ['OTHER'], prerequisites: [] });
 });
 
 it('lets the variables of an entry replace those of the environment in its wrap file', async () => {

@@ -83,11 +83,13 @@ it('checks a file without starting it', async () => {
   expect(wrong.printed).toMatch(/2 errors/);
 });
 
-it('checks a file without the variables that it names, and lists them', async () => {
-  const written = await writeWrap(`${file}  env: {KEY: "\${NOT_SET_ANYWHERE}"}\n`);
+it('checks a file without the variables and the program that it names, and lists them', async () => {
+  const text = `${file}  env: {KEY: "\${NOT_SET_ANYWHERE}"}\n`;
+  const written = await writeWrap(text.replace(JSON.stringify(process.execPath), 'no-such-program'));
   const { code, printed } = await check(written);
   expect(code).toBe(0);
   expect(printed).toContain('to be set in the environment: NOT_SET_ANYWHERE');
+  expect(printed).toContain('to be installed on this machine: no-such-program');
 });
 
 it('registers with the facts of the file, serves in its own process, and deregisters at SIGTERM', async () => {

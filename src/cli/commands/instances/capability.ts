@@ -2,6 +2,7 @@
 import { lendOwnImports, startCapability } from '@capstan/capability/bootstrap/start-capability';
 import { isKept } from '@capstan/capability/bootstrap/start-program';
 import { type CheckResult, checkCapability } from '@capstan/capability/conformance';
+import { checkPrerequisites, type Prerequisite } from '@capstan/capability/lifecycle/prerequisites';
 import { defaultCacheDir } from '@capstan/capability/lifecycle/start-instance';
 import { runUntilSignal } from '@capstan/capability/serve';
 import { readWrapSource, startWrapped } from '@capstan/wrap/start-wrapped';
@@ -67,6 +68,21 @@ const startCommand = local('start', {
   },
 });
 
+interface Needs {
+  /** Variables that are not set. */
+  readonly missing: readonly string[];
+  readonly prerequisites: readonly Prerequisite[];
+}
+
+/** What a valid file still needs of the machine that starts it. */
+export async function remarkNeeds({ missing, prerequisites }: Needs, { remark }: Printer): Promise<void> {
+  if (missing.length > 0) remark(`to be set in the environment: ${missing.join(', ')}`);
+  const host = { cacheDir: defaultCacheDir, signal: new AbortController().signal };
+  const checked = await checkPrerequisites(prerequisites, host);
+  const names = new Set(checked.missing.map(({ name }) => name));
+  if (names.size > 0) remark(`to be installed on this machine: ${[...names].join(', ')}`);
+}
+
 const wrapCommand = local('wrap', {
   about: 'start an instance without code: a YAML file describes the program or service that does the work',
   args: { '<file>': 'the file, see docs/wrap.md' },
@@ -90,7 +106,7 @@ const wrapCommand = local('wrap', {
     const { capability, missing } = reading;
     const { spec } = capability;
     if (check) {
-      if (missing.length > 0) print.remark(`to be set in the environment: ${missing.join(', ')}`);
+      await remarkNeeds({ missing, prerequisites: capability.prerequisites }, print);
       return print.line(`${print.style.green('✓ valid')}  ${spec.name} ${spec.version}`);
     }
     const start = (signal: AbortSignal) => startWrapped(source, capability, { print: print.line, signal });

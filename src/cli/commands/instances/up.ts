@@ -11,6 +11,7 @@ import { collectText } from '../../input/arguments.ts';
 import { countFindings, renderFindings } from '../../render/findings.ts';
 import { type Colour, createPrinter, type Printer } from '../../render/print.ts';
 import { type Shell, stackSignal, untilAborted } from '../../shell.ts';
+import { remarkNeeds } from './capability.ts';
 
 // What a box reports, as lines.
 
@@ -225,7 +226,7 @@ export const registerUpCommand = local('up', {
     const { file, only = [] } = given;
     const plan = readFleet({ file, only }, { environment: shell.environment, checks: true }, print);
     if (plan === null) return shell.exitWith(exitCodes.failed);
-    if (plan.missing.length > 0) print.remark(`to be set in the environment: ${plan.missing.join(', ')}`);
+    await remarkNeeds(plan, print);
     print.line(`${print.style.green('✓ valid')}  ${plan.instances.map(({ name }) => name).join(', ')}`);
   },
 });
