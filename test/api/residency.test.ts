@@ -166,6 +166,19 @@ describe('what an instance has loaded', () => {
     await isResident(instance, ['q']);
   });
 
+  test('is not what it failed to load, and still what it loaded before', async () => {
+    const [one, two] = await registerPair('small', [{ resident: ['a', 'b'] }, {}]);
+    two.handle = (_, response) => answer(response, 500, { ok: false, error: 'out of memory' });
+    one.handle = two.handle;
+    expect((await exec('small', 'huge')).status).toBe(502);
+    const { body } = await exec('small', 'huge', { timeout_ms: 1_000 });
+    expect(body.decision?.candidates.map(({ resident }) => resident)).not.toContain(true);
+    await waitFor('the lists to be as before', async () => {
+      const lists = [await residentOf(one), await residentOf(two)];
+      return lists.every((list) => !list.includes('huge'));
+    });
+  });
+
   test('is gone with its process', async () => {
     const instance = await register('restarted');
     const { endpoint } = instance;

@@ -41,6 +41,19 @@ export async function serveKeys(db: Db, served: readonly ServedKeys[]): Promise<
   );
 }
 
+/** Takes keys off the lists of instances, whose calls have failed to load them. */
+export async function dropKeys(db: Db, lost: readonly ServedKeys[]): Promise<void> {
+  await db.raw(
+    `with lost as (select * from json_to_recordset(?::json) as s (instance_id text, keys text[])),
+     locked as (select instance_id from instance join lost l using (instance_id) where resident && l.keys
+       order by instance_id for no key update of instance)
+     update instance i set resident = array(
+       select k from unnest(i.resident) with ordinality u (k, at) where k <> all (s.keys) order by at)
+     from lost s join locked l using (instance_id) where i.instance_id = s.instance_id`,
+    [toJsonb(lost)],
+  );
+}
+
 /** Several calls folded: new average = kept × old + sum; `first` stands for an average that is not there yet. */
 interface FoldedCalls {
   readonly kept: number;

@@ -114,6 +114,8 @@ export interface FleetPoller {
   nowMs(): number;
   /** A call with the key begins on an instance. @returns whether its list has changed */
   noteServed(instanceId: string, key: string): boolean;
+  /** A call with the key has failed where it was not loaded before. */
+  noteUnloaded(instanceId: string, key: string): void;
   /**
    * Counts a call more on an instance, until a later poll has counted it. @returns reverts it when the claim is refused
    */
@@ -165,8 +167,8 @@ function wakeSharers(view: FleetView, waiters: SlotWaiters, instanceId: string):
 }
 
 function readingsOf(view: FleetView) {
-  const { seenBy, ownersOf, all, find, nowMs, noteClaim, noteServed, takeSlotRequest, ...lines } = view;
-  const { hasLines, roomInLines, inLine, noteInLine, ageMs } = lines;
+  const { seenBy, ownersOf, all, find, nowMs, noteClaim, noteServed, noteUnloaded, ...lines } = view;
+  const { takeSlotRequest, hasLines, roomInLines, inLine, noteInLine, ageMs } = lines;
   return {
     seenBy,
     ownersOf,
@@ -175,6 +177,7 @@ function readingsOf(view: FleetView) {
     nowMs,
     noteClaim,
     noteServed,
+    noteUnloaded,
     takeSlotRequest,
     hasLines,
     roomInLines,

@@ -41,6 +41,8 @@ export interface FleetView {
   note(instanceId: string, by: 1 | -1): void;
   /** A call with the key begins on an instance. @returns whether its list has changed */
   noteServed(instanceId: string, key: string): boolean;
+  /** A call with the key has failed where it was not loaded before. */
+  noteUnloaded(instanceId: string, key: string): void;
   /** Counts a call more. @returns reverts it, unless a poll has counted it by then */
   noteClaim(instanceId: string): () => void;
   /** Counts calls on leased slots of this process, which polls leave out. */
@@ -302,6 +304,11 @@ export function createFleetView(): FleetView {
       if (snapshot.resident?.[0] === key) return false;
       snapshot.resident = serveKey(snapshot.resident ?? [], key, snapshot.max_resident ?? 1);
       return true;
+    },
+    noteUnloaded: (instanceId, key) => {
+      const snapshot = entries.get(instanceId)?.snapshot;
+      if (snapshot?.resident?.includes(key))
+        snapshot.resident = snapshot.resident.filter((one) => one !== key);
     },
     acceptPoll: ({ instances, now_ms, ...poll }) => {
       accepted = begun;

@@ -14,6 +14,7 @@ import {
 } from '@capstan/core/residency/residency';
 import type { InstanceSnapshot, Residency } from '@capstan/core/routing/types';
 import {
+  dropKeys,
   foldLessons,
   foldLoadTimes,
   type InstanceLesson,
@@ -29,6 +30,8 @@ type Owned = Pick<InstanceSnapshot, 'instance_id' | 'name' | 'owner_project'>;
 export interface ResidencyRecorder {
   /** A call with the key begins. */
   noteServed(instance: Owned, key: string): void;
+  /** It has failed, where the key was not loaded before: nothing shows that it is now. */
+  noteUnloaded(instance: Owned, key: string): void;
   /** What the instance reports beside an answer. */
   noteReport(instance: Owned, keys: readonly string[]): void;
   /** A call that has succeeded. */
@@ -40,7 +43,7 @@ export interface ResidencyRecorder {
 }
 
 interface ResidencyCtx extends PartBase {
-  readonly fleet: Pick<FleetPoller, 'noteServed' | 'nowMs'>;
+  readonly fleet: Pick<FleetPoller, 'noteServed' | 'noteUnloaded' | 'nowMs'>;
 }
 
 const serveWithinMs = 100;
@@ -51,6 +54,7 @@ type Keyed = Pick<SeenTimes, 'isCold' | 'durationMs'>;
 /** What this process has seen since its last report. */
 class Collected {
   readonly served = new Map<string, readonly string[]>();
+  readonly unloaded = new Map<string, Set<string>>();
   readonly reported = new Map<string, readonly string[]>();
   readonly times = new Map<string, LoadReport>();
   readonly lessons = new Map<string, InstanceLesson>();
@@ -58,6 +62,14 @@ class Collected {
   addServed(instanceId: string, key: string): void {
     const others = this.served.get(instanceId) ?? [];
     this.served.set(instanceId, [key, ...others.filter((one) => one !== key)]);
+    this.unloaded.get(instanceId)?.delete(key);
+  }
+
+  addUnloaded(instanceId: string, key: string): void {
+    const served = this.served.get(instanceId)?.filter((one) => one !== key) ?? [];
+    if (served.length > 0) this.served.set(instanceId, served);
+    else this.served.delete(instanceId);
+    this.unloaded.set(instanceId, (this.unloaded.get(instanceId) ?? new Set()).add(key));
   }
 
   addTime({ owner_project = '', name }: Owned, key: string, { isCold, durationMs }: Keyed): void {
@@ -130,6 +142,12 @@ class Recorder implements ResidencyRecorder {
     this.#served.begin();
   }
 
+  noteUnloaded({ instance_id }: Owned, key: string): void {
+    this.#ctx.fleet.noteUnloaded(instance_id, key);
+    this.#seen.addUnloaded(instance_id, key);
+    this.#served.begin();
+  }
+
   noteReport({ instance_id }: Owned, keys: readonly string[]): void {
     this.#seen.reported.set(instance_id, keys);
     this.#served.begin();
@@ -157,12 +175,18 @@ class Recorder implements ResidencyRecorder {
 
   async #writeServed(): Promise<void> {
     const { db } = this.#ctx;
-    const { served, reported } = this.#seen;
+    const { served, unloaded, reported } = this.#seen;
     const lists = [...served].map(([instance_id, keys]) => ({ instance_id, keys }));
+    const losses = [...unloaded].map(([instance_id, keys]) => ({ instance_id, keys: [...keys] }));
     const reports = [...reported].map((report) => () => recordResident(db, ...report));
     served.clear();
+    unloaded.clear();
     reported.clear();
-    await writeAll([...(lists.length > 0 ? [() => serveKeys(db, lists)] : []), ...reports]);
+    await writeAll([
+      ...(lists.length > 0 ? [() => serveKeys(db, lists)] : []),
+      ...(losses.length > 0 ? [() => dropKeys(db, losses)] : []),
+      ...reports,
+    ]);
   }
 
   async #writeLearnt(): Promise<void> {

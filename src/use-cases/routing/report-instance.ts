@@ -4,6 +4,7 @@
  * about the instance here (reportInstance).
  */
 import { createHash } from 'node:crypto';
+import type { CallOutcome } from '@capstan/core/call/outcome';
 import type { Delivery } from '@capstan/core/call/types';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { weightOfTimeout } from '@capstan/core/routing/observed-calls';
@@ -65,11 +66,23 @@ export function reportInstance(
   }
 }
 
+/** Ends that show no work. After a timeout or a cancellation, a load may continue. */
+const hasFailedToLoad: ReadonlySet<CallOutcome['kind']> = new Set([
+  'rejected',
+  'failed',
+  'overloaded',
+  'not_sent',
+  'lost',
+  'invalid',
+]);
+
 function reportResidency(
   { residency: recorder }: Ctx,
   { claimed: { instance, residency } }: MadeCall,
   { outcome, durationMs }: Pick<Delivery, 'outcome' | 'durationMs'>,
 ): void {
+  if (residency?.isResident === false && hasFailedToLoad.has(outcome.kind))
+    recorder.noteUnloaded(instance, residency.key);
   if (outcome.kind !== 'answered') return;
   if (residency !== undefined) recorder.recordCall(instance, residency, durationMs);
   if (outcome.resident !== undefined) recorder.noteReport(instance, outcome.resident);

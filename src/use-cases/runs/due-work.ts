@@ -130,10 +130,12 @@ async function callByWish(
   const able = ableFor(route, known.instances, nowMs);
   const open = able.filter((one) => hasRoom(one) || isShort(one));
   const full = new Set(able.filter((one) => !open.includes(one)).map(({ instance_id }) => instance_id));
+  const released = awaited.filter((id) => !full.has(id));
+  if (open.length === 0 && released.length === 0) return 0;
   const members = await readMembers(db, {
     line,
     open: open.map(refusedAs),
-    released: awaited.filter((id) => !full.has(id)),
+    released,
     limit: mostMembers + called,
   });
   const waiting = members.map((member) => ({

@@ -139,6 +139,27 @@ it('a key that begins to be served is known to this router at once, and to anoth
   expect(await db('instance').where({ instance_id: row.instance_id }).first('changed_xid')).toEqual(before);
 });
 
+it('a key whose load has failed is loaded nowhere, unless it is served again', async () => {
+  const row = await anInstance({ resident: ['a', 'b'], max_resident: 3 });
+  const [one, other] = [aRouter(), aRouter()];
+  await one.fleet.refresh();
+  one.recorder.noteServed(row, 'huge');
+  await one.recorder.flush();
+  one.recorder.noteUnloaded(row, 'huge');
+  expect(seenBy(one.fleet, row.name)?.resident).toEqual(['a', 'b']);
+  await one.recorder.flush();
+  await other.fleet.refresh();
+  expect(seenBy(other.fleet, row.name)?.resident).toEqual(['a', 'b']);
+  one.recorder.noteServed(row, 'huge');
+  one.recorder.noteUnloaded(row, 'huge'); // before the first was written
+  await one.recorder.flush();
+  expect(await residentOf(row)).toEqual(['a', 'b']);
+  one.recorder.noteUnloaded(row, 'huge');
+  one.recorder.noteServed(row, 'huge');
+  await one.recorder.flush();
+  expect(await residentOf(row)).toEqual(['huge', 'a', 'b']);
+});
+
 it('a report that cannot be written loses no other', async () => {
   const [one, other] = [await anInstance(), await anInstance()];
   const { fleet, recorder } = aRouter();
