@@ -8,13 +8,7 @@ import { reportedFacts } from '@capstan/capability/bootstrap/start-program';
 import { readWrapFile } from '@capstan/wrap/wrap-file';
 import type { FromWraps, ToWraps, WrapStart } from './wraps-messages.ts';
 
-interface ServedWrap {
-  readonly started: Promise<RunningInstance>;
-  /** Ends its start. */
-  readonly stopping: AbortController;
-}
-
-const hosted = new Map<string, ServedWrap>();
+const instances = new Map<string, Promise<RunningInstance>>();
 
 function send(message: FromWraps): void {
   process.send?.(message, () => undefined);
@@ -25,10 +19,14 @@ function messageOf(error: unknown): string {
 }
 
 /** @throws Error when the file has become invalid, or a step of the start fails */
-async function serve(
-  { name, text, slots, environment, stopMs, ...place }: WrapStart,
-  signal: AbortSignal,
-): Promise<RunningInstance> {
+async function serve({
+  name,
+  text,
+  slots,
+  environment,
+  stopMs,
+  ...place
+}: WrapStart): Promise<RunningInstance> {
   const reading = readWrapFile(text, { ...place, environment });
   if ('findings' in reading) throw new Error(reading.findings.map(({ message }) => message).join('; '));
   const capability = { ...reading.capability, max_concurrency: slots ?? reading.capability.max_concurrency };
@@ -36,33 +34,30 @@ async function serve(
     if (!/^\d\/8 /.test(line)) send({ name, is: 'log', line });
   };
   const settings = readSettings({ ...environment, ROUTER_URL: undefined });
-  const instance = await startInstance(capability, { settings, print, signal, graceMs: stopMs });
+  const instance = await startInstance(capability, { settings, print, graceMs: stopMs });
   send({ name, is: 'ready', facts: reportedFacts(capability) });
   return instance;
 }
 
 function start(wrap: WrapStart): void {
   const { name } = wrap;
-  const stopping = new AbortController();
-  const started = serve(wrap, stopping.signal);
-  hosted.set(name, { started, stopping });
+  const started = serve(wrap);
+  instances.set(name, started);
   started.catch((error) => {
-    hosted.delete(name);
+    instances.delete(name);
     send({ name, is: 'ended', reason: messageOf(error) });
   });
 }
 
 async function stop(name: string): Promise<void> {
-  const { started, stopping } = hosted.get(name) ?? {};
-  stopping?.abort(new Error('stopped'));
-  const instance = await started?.catch(() => undefined);
-  hosted.delete(name);
+  const instance = await instances.get(name)?.catch(() => undefined);
+  instances.delete(name);
   await instance?.stop();
   if (instance !== undefined) send({ name, is: 'ended', reason: 'stopped' });
 }
 
 async function stopAll(): Promise<void> {
-  await Promise.all([...hosted.keys()].map(stop));
+  await Promise.all([...instances.keys()].map(stop));
   process.exit(0);
 }
 
