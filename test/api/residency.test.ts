@@ -133,6 +133,28 @@ describe('a call whose input has a key', () => {
   });
 });
 
+test('a preview shows where a call goes that waits no longer than it may', async () => {
+  const cost_model = { type: 'per_call', rate_usd: 0.000001 } as const; // no tier decides
+  const [warm, other] = await registerPair('previewed', [
+    { resident: ['sdxl'], cost_model },
+    { resident: ['x'], cost_model },
+  ]);
+  let free = (): void => undefined;
+  warm.handle = (call, response) => {
+    free = () => answer(response, 200, { ok: true, output: call.input });
+  };
+  const times = { warm_ms: 20_000, cold_ms: 900_000 };
+  await api.db('load_time').insert({ owner_project: api.projectId, name: 'previewed', key: '', ...times });
+  await waitFor('it to be known', async () => (await preview('previewed', 'sdxl')).load_ms === 880_000);
+  const held = exec('previewed', 'sdxl');
+  await waitFor('the call to arrive', () => warm.execs.length === 1);
+  const { body } = await send('POST', '/v1/route', { capability: 'previewed', input: { model: 'sdxl' } });
+  expect((await exec('previewed', 'sdxl')).body.routing?.chosen).toBe(other.endpoint);
+  free();
+  await held;
+  expect(body.chosen).toBe(other.endpoint);
+});
+
 /** The candidate that has no key of it, by the router's preview. */
 async function preview(capability: string, model: string): Promise<{ readonly load_ms?: number }> {
   const { body } = await send('POST', '/v1/route', { capability, input: { model } });

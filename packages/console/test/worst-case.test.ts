@@ -71,6 +71,17 @@ describe('another fleet in a decision about what is loaded', () => {
     const gone = chooseWith(known, { ...changeNothing(known), down: new Set(['warm']) });
     expect(gone.decision.candidates[0]).toMatchObject({ resident: false, load_ms: 9_000 });
   });
+
+  it('waits for a call of the instance that has it when that is full, or loads it sooner elsewhere', () => {
+    const ifFull = (warmMs: number, loadMs: number) => {
+      const times = { warmMs, loadMs };
+      const slower = new Map([...residency].map(([id, one]) => [id, { ...one, ...times }]));
+      const asked = { ...known, request: aRequest({ residency: slower }) };
+      return winnerOf(chooseWith(asked, { ...changeNothing(asked), full: new Set(['warm']) }).decision);
+    };
+    expect(ifFull(1_000, 9_000)).toBe('http://10.0.0.1/warm');
+    expect(ifFull(60_000, 30_000)).toBe('http://10.0.0.1/cold');
+  });
 });
 
 describe('another end of the room in a decision that was made', () => {

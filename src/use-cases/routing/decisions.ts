@@ -4,6 +4,7 @@
 
 import { outcomeOf } from '@capstan/core/call/call-facts';
 import { type FleetNow, findResidency, type SchemaError } from '@capstan/core/call/claim-search';
+import { longestWaitMs } from '@capstan/core/call/retry';
 import type {
   Decision,
   DecisionDetail,
@@ -78,7 +79,7 @@ export async function findRefusals(
   return { ruledOut, errors };
 }
 
-interface PreviewFacts extends Headroom, Pick<RouteRequest, 'ruledOut' | 'bounds'> {
+interface PreviewFacts extends Headroom, Pick<RouteRequest, 'ruledOut' | 'bounds' | 'patienceMs'> {
   /** Null: the input is unknown. */
   readonly keyOf: KeyOfInput | null;
 }
@@ -168,7 +169,8 @@ export async function previewDecision(
   const route = toConstraints(capability, wish, { onBudget });
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
   const keyOf = input === undefined ? null : createKeyOfInput(input, noteWork);
-  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds, keyOf }).decision;
+  const patienceMs = Math.min(longestWaitMs, route.timeoutMs);
+  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds, keyOf, patienceMs }).decision;
 }
 
 /** @throws AppError `not_found` */

@@ -62,6 +62,21 @@ function changeBounds(bounds: RouteRequest['bounds'], { prices }: WhatIfChange):
   return bounds === undefined ? undefined : new Map(changed);
 }
 
+/** The calls of one that is made full have just begun. */
+function changeResidency(
+  { instances, request: { residency } }: KnownChoice,
+  { full }: WhatIfChange,
+): RouteRequest['residency'] {
+  if (residency === undefined) return undefined;
+  const changed = new Map(residency);
+  for (const { instance_id, held, max_concurrency } of instances) {
+    const found = residency.get(instance_id);
+    if (found === undefined || !full.has(instance_id) || held >= max_concurrency) continue;
+    changed.set(instance_id, { ...found, leftMs: Math.max(found.leftMs, found.warmMs) });
+  }
+  return changed;
+}
+
 export interface WhatIfAnswer {
   readonly decision: Decision;
   /** What the call would hold of its budgets; null: no instance would get it, or it is free. */
@@ -87,6 +102,7 @@ export function chooseWith(known: KnownChoice, change: WhatIfChange): WhatIfAnsw
     onBudget: change.onBudget,
     headroomUsd: change.roomUsd,
     bounds: changeBounds(known.request.bounds, change),
+    residency: changeResidency(known, change),
   };
   const choice = choose(instances, request, known.seed);
   const named = { decision_id: 'what-if', chosen: choice.best?.isFull === false };

@@ -17,6 +17,28 @@ const columns = [
   ...(['host', 'host_calls', 'host_room'] as const),
 ] satisfies (keyof InstanceSnapshot)[];
 
+/** The fields of what a call finds loaded, in the order of a stored row. The key is a place among the stored keys. */
+const residencyColumns = [
+  ...([
+    'key',
+    'isResident',
+    'isListed',
+    'warmMs',
+    'loadMs',
+    'pace',
+    'isLearnt',
+    'leftMs',
+    'usedAtMs',
+  ] as const),
+] satisfies (keyof Residency)[];
+
+interface StoredResidency {
+  /** Each once: all instances with one affinity have the same. */
+  readonly keys: readonly string[];
+  /** Of the shown instances; null: the call has no key there. */
+  readonly rows: readonly (readonly (boolean | number | null)[] | null)[];
+}
+
 interface Inputs {
   readonly request: {
     readonly capability: string;
@@ -41,8 +63,7 @@ interface Inputs {
     readonly on_budget?: RouteRequest['onBudget'];
     /** Of the shown instances. */
     readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[] | undefined;
-    /** Of the shown instances. */
-    readonly residency?: readonly (readonly [instanceId: string, residency: Residency])[] | undefined;
+    readonly residency?: StoredResidency | undefined;
     readonly patience_ms?: number | undefined;
   };
   readonly seed: number;
@@ -73,8 +94,8 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       protocol: request.protocol ?? undefined,
       failed_before: [...(request.failedBefore ?? [])],
       on_budget: request.onBudget,
-      bounds: request.bounds && listShown(shown, request.bounds),
-      residency: request.residency && listShown(shown, request.residency),
+      bounds: request.bounds && listBounds(shown, request.bounds),
+      residency: request.residency && toRows(shown, request.residency),
       patience_ms: request.patienceMs,
     },
     seed,
@@ -83,24 +104,49 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
   return inputs as unknown as JsonObject;
 }
 
-function listShown<Fact>(
+function listBounds(
   shown: Choice['shown'],
-  facts: ReadonlyMap<string, Fact>,
-): [instanceId: string, fact: Fact][] {
-  return shown.flatMap(({ instance: { instance_id } }): [string, Fact][] => {
-    const fact = facts.get(instance_id);
-    return fact === undefined ? [] : [[instance_id, fact]];
+  bounds: ReadonlyMap<string, CallBound>,
+): [instanceId: string, bound: CallBound][] {
+  return shown.flatMap(({ instance: { instance_id } }): [string, CallBound][] => {
+    const bound = bounds.get(instance_id);
+    return bound === undefined ? [] : [[instance_id, bound]];
   });
+}
+
+function toRows(shown: Choice['shown'], residency: ReadonlyMap<string, Residency>): StoredResidency {
+  const keys: string[] = [];
+  const rows = shown.map(({ instance: { instance_id } }) => {
+    const found = residency.get(instance_id);
+    if (found === undefined) return null;
+    const at = keys.includes(found.key) ? keys.indexOf(found.key) : keys.push(found.key) - 1;
+    return residencyColumns.map((column) => (column === 'key' ? at : found[column]));
+  });
+  return { keys, rows };
+}
+
+function readRows({ request: { residency }, instances }: Inputs): RouteRequest['residency'] {
+  if (residency === undefined) return undefined;
+  const { keys, rows } = residency;
+  const found = rows.flatMap((row, place): [string, Residency][] => {
+    if (row === null) return [];
+    const fields = residencyColumns.map((column, at) => [
+      column,
+      column === 'key' ? keys[Number(row[at])] : row[at],
+    ]);
+    return [[String(instances[place]?.[0]), Object.fromEntries(fields)]];
+  });
+  return new Map(found);
 }
 
 /** @param inputs of a stored decision @returns the inputs that the project may see, with the names of the columns */
 export function showInputs(inputs: JsonObject): JsonObject {
   const { request, ...others } = inputs as unknown as Inputs;
   const shown = request.hides_headroom ? { ...request, headroom_usd: null } : request;
-  return { request: shown, ...others, columns } as unknown as JsonObject;
+  return { request: shown, ...others, columns, residency_columns: residencyColumns } as unknown as JsonObject;
 }
 
-const columnsText = `,"columns":${JSON.stringify(columns)}}`;
+const columnsText = `,"columns":${JSON.stringify(columns)},"residency_columns":${JSON.stringify(residencyColumns)}}`;
 
 /** `showInputs` for JSON text, which is parsed only where something is hidden. */
 export function showInputsText(text: string): string {
@@ -109,7 +155,8 @@ export function showInputsText(text: string): string {
     : `${text.slice(0, -1)}${columnsText}`;
 }
 
-function toRequest({ request }: Inputs): RouteRequest {
+function toRequest(inputs: Inputs): RouteRequest {
+  const { request } = inputs;
   return {
     capability: request.capability,
     versionRange: request.version_range,
@@ -130,7 +177,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     failedBefore: new Map(request.failed_before),
     onBudget: request.on_budget,
     bounds: request.bounds === undefined ? undefined : new Map(request.bounds),
-    residency: request.residency === undefined ? undefined : new Map(request.residency),
+    residency: readRows(inputs),
     patienceMs: request.patience_ms,
   };
 }

@@ -4,12 +4,17 @@ import { runs } from '../../../../test/support/runs.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { choose } from '../../src/routing/choose.ts';
 import { readInputs, replayChoice, showInputs, showInputsText, toInputs } from '../../src/routing/replay.ts';
-import type { InstanceSnapshot, RouteRequest } from '../../src/routing/types.ts';
+import type { InstanceSnapshot, Residency, RouteRequest } from '../../src/routing/types.ts';
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
 import { anInstance, aPaid, aRequest } from './a-snapshot.ts';
 
 function store(fleet: readonly InstanceSnapshot[], request: RouteRequest, seed: number): JsonObject {
   return JSON.parse(JSON.stringify(toInputs(choose(fleet, request, seed), request, seed)));
+}
+
+interface StoredRows {
+  readonly keys: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
 }
 
 describe('replayChoice', () => {
@@ -64,6 +69,17 @@ it('the time that is left is repeated, and is missing where there is none', () =
 });
 
 describe('what a decision was made from', () => {
+  const found: Residency = {
+    key: 'k'.repeat(128),
+    isResident: false,
+    isListed: false,
+    warmMs: 1_000.5,
+    loadMs: 9_000,
+    pace: 1,
+    isLearnt: true,
+    leftMs: 0,
+    usedAtMs: null,
+  };
   const full: RouteRequest = aRequest({
     versionRange: '^1',
     tags: ['local'],
@@ -77,6 +93,8 @@ describe('what a decision was made from', () => {
     failedBefore: new Map([['d', 2]]),
     protocol: { name: 'openai.chat', isRequired: false },
     bounds: new Map([['free', { worstUsd: 0.5, expectedUsd: null }]]),
+    residency: new Map([['free', found]]),
+    patienceMs: 2_000,
   });
 
   it('is read as it was written, with what was learnt of the instances', () => {
@@ -88,6 +106,18 @@ describe('what a decision was made from', () => {
     const stored = store([anInstance('free')], aRequest(), 7);
     expect(stored.request).not.toHaveProperty('bounds');
     expect(readInputs(stored).request.bounds).toBeUndefined();
+  });
+
+  it('holds each key once, and reads it for its instances', () => {
+    const fleet = ['a', 'b', 'c', 'd'].map((id) => anInstance(id));
+    const residency = new Map<string, Residency>([
+      ['a', found],
+      ['b', { ...found, isResident: true, usedAtMs: 5 }],
+      ['c', { ...found, key: 'other' }],
+    ]);
+    const stored = store(fleet, aRequest({ residency }), 7);
+    expect(JSON.stringify(stored).split(found.key)).toHaveLength(2);
+    expect(readInputs(stored).request.residency).toEqual(residency);
   });
 
   it('holds of an instance whatever is chosen by', () => {
@@ -135,11 +165,14 @@ describe('what a decision was made from', () => {
 
   it('is shown with the names of its columns, but for what the day of all projects leaves', () => {
     const own = store([anInstance('free')], full, 7);
-    const { columns, ...shown } = showInputs(own);
+    const { columns, residency_columns, ...shown } = showInputs(own);
     expect(shown).toEqual(own);
     const [row = []] = own.instances as unknown[][];
     const named = Object.fromEntries((columns as string[]).map((name, at) => [name, row[at]]));
     expect([named]).toEqual(readInputs(own).instances);
+    const { keys, rows } = (own.request as JsonObject).residency as unknown as StoredRows;
+    const fields = (residency_columns as string[]).map((name, at) => [name, rows[0]?.[at]]);
+    expect({ ...Object.fromEntries(fields), key: keys[0] }).toEqual(found);
     const shared = store([anInstance('free')], { ...full, hidesHeadroom: true }, 7);
     const { request, ...others } = shared;
     expect(request).toMatchObject({ headroom_usd: 1, hides_headroom: true });
@@ -147,6 +180,7 @@ describe('what a decision was made from', () => {
       request: { ...(request as object), headroom_usd: null },
       ...others,
       columns,
+      residency_columns,
     });
   });
 });
