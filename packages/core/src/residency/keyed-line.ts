@@ -230,8 +230,7 @@ class Seats {
       const doubtMs = found.isListed ? found.loadMs / 2 : 0;
       return lineMs(seat.instance, found, seat.pending) + ownMs(found) + doubtMs;
     };
-    const full = this.#warm(member).filter((seat) => seat.free === 0);
-    const soonest = least(full, (seat) => [waitMs(seat)]);
+    const soonest = least(this.#warm(member), (seat) => [waitMs(seat)]); // no free one is sooner than the best
     if (soonest === undefined || waitMs(soonest) >= freeMs) return undefined;
     return member.letGoMs < patience * freeMs ? soonest : undefined;
   }

@@ -334,6 +334,23 @@ describe('W4: a call that lets free slots go', () => {
     expect(turns(boxes, [...many, aCall('young', 'y')], { sinceTurnMs: 0 })).toEqual(['young passes']);
   });
 
+  it('is listed behind the first that is passed, too', () => {
+    const members = [aCall('1', 'y'), aCall('2', 'x')];
+    const fleet = { instances: [full, cold, aBox('other', 'w')], priorMs: 10_000, loads };
+    const { called, letting } = callTurns(route, fleet, { members, nowMs: now, sinceTurnMs: () => 0 });
+    expect([called.map(({ member }) => member.name), letting.map(({ name }) => name)]).toEqual([
+      ['1'],
+      ['2'],
+    ]);
+  });
+
+  it('counts those before it once', () => {
+    const long = (): ReturnType<typeof loads> => ({ warmMs: 23_000, coldMs: 73_000 });
+    const late = { waitedMs: 100 * 50_000 };
+    const members = [aCall('1', 'x'), aCall('2', 'x'), aCall('3', 'x', late), aCall('4', 'y')];
+    expect(turns([aBox('full', 'x', busy), aBox('free', 'y')], members, { times: long })).toEqual(['3']);
+  });
+
   it('waits for none that it does not accept', () => {
     const awaited = aBox('awaited', 'z', busy);
     const warm = aBox('warm', 'x', busy);
@@ -427,6 +444,25 @@ it('a key counts where an affinity is declared, or everywhere if none is', () =>
     anInstance('free'),
   ];
   expect(turns([busyPlain, freePlain], [aCall('1', 'x')])).toEqual([]);
+});
+
+it('a call without a load goes where no key counts, not where it must load', () => {
+  const plain = anInstance('plain', { duration_ms: 23_000 });
+  const picky = aCall('2', 'w', { awaits: 'cold', refuses: ['plain'] });
+  expect(turns([aBox('cold', 'z'), plain], [aCall('1', 'x'), picky])).toEqual(['1', '2']);
+  const slow = anInstance('slow', { duration_ms: 46_000 });
+  const other = aCall('2', 'w', { awaits: 'slow', refuses: ['cold'] });
+  expect(turns([slow, aBox('cold', 'z')], [aCall('1', 'x'), other])).toEqual(['1', '2']);
+});
+
+it('a call finds the key of the one before it on its slot', () => {
+  const long = (): ReturnType<typeof loads> => ({ warmMs: 23_000, coldMs: 200_000 });
+  const two = [aBox('a', 'z', { max_concurrency: 2 }), aBox('b', 'z')];
+  const picky = aCall('3', 'w', { awaits: 'b', refuses: ['a'] });
+  expect(turns(two, [aCall('1', 'x'), aCall('2', 'x'), picky], { times: long })).toEqual(['1', '2', '3']);
+  expect(
+    turns([aBox('a', 'z'), aBox('b', 'z')], [aCall('1', 'x'), aCall('2', 'x')], { times: long }),
+  ).toEqual(['1']);
 });
 
 it('a look does not compare each call of a long line with each instance of a large fleet', () => {
