@@ -54,7 +54,7 @@ function hashText(text: string): string {
 type HolderOfKeys = Pick<InstanceSnapshot, 'resident' | 'distrusted'>;
 
 function isTrusted({ distrusted = {} }: HolderOfKeys, key: string, nowMs: number): boolean {
-  return !Object.hasOwn(distrusted, key) || (distrusted[key] ?? 0) <= nowMs;
+  return !Object.hasOwn(distrusted, key) || (distrusted[key] as number) <= nowMs;
 }
 
 /** W1. @returns null: it is not resident; else whether it was served last, or only listed */
