@@ -338,4 +338,32 @@ describe('a chat', () => {
     }
     expect((await chat({})).candidates[0]).not.toHaveProperty('resident');
   });
+
+  test('of another project has its session for itself, and the owner of the model reads nothing of it', async () => {
+    const model = await registerInstance(api, { name: 'model.shared', max_concurrency: 4 });
+    fleet.push(model);
+    model.handle = reply;
+    const session = 'patient-4711';
+    const authorization = `Bearer ${(await api.createProject('guest')).apiKey}`;
+    const body = { model: 'model.shared', messages: [{ role: 'user', content: 'Hi' }] };
+    const headers = { authorization, 'x-capstan-affinity': session };
+    expect((await api.call('/openai/v1/chat/completions', { body, headers })).status).toBe(200);
+    const isResidentFor = async (caller: object) => {
+      const asked = { capability: 'model.shared', input: {}, affinity: session };
+      const sent = await api.call('/v1/route', { body: asked, headers: { ...caller } });
+      return JSON.parse(await sent.text()).candidates[0]?.resident;
+    };
+    expect([await isResidentFor({ authorization }), await isResidentFor({})]).toEqual([true, false]);
+    await waitFor(
+      'its times',
+      async () => (await api.db('load_time').where({ name: 'model.shared' })).length > 1,
+    );
+    const rows = [
+      ...(await api.db('instance').where({ name: 'model.shared' }).select('resident')),
+      ...(await api.db('load_time').where({ name: 'model.shared' }).select('key')),
+    ];
+    const shown = await send('GET', '/v1/capabilities/model.shared');
+    expect(JSON.stringify([rows, shown.body])).not.toContain(session);
+    expect(shown.body.instances[0].resident).toEqual([expect.stringMatching(/^#[0-9a-f]{32}$/)]);
+  });
 });

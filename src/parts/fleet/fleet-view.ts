@@ -101,9 +101,7 @@ class LoadTimeView {
   }
 
   #keysOf(place: string): LRUCache<string, LoadTimes> {
-    const known = this.#ofKeys.get(place);
-    if (known !== undefined) return known;
-    const keys = new LRUCache<string, LoadTimes>({ max: mostTimed, ttl: timedMs });
+    const keys = this.#ofKeys.get(place) ?? new LRUCache<string, LoadTimes>({ max: mostTimed, ttl: timedMs });
     this.#ofKeys.set(place, keys);
     return keys;
   }

@@ -1,5 +1,6 @@
 /** The calls of this process that wait for a slot, and which of them a free slot wakes. */
 import type { CancelSignal } from '@capstan/core/cancellation';
+import { keyAt } from '@capstan/core/residency/residency';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 
 export interface SlotWaiters {
@@ -45,12 +46,12 @@ function linesOf(group: Iterable<WaitingCall>): Iterable<readonly WaitingCall[]>
   return lines.values();
 }
 
-/** Those of a line to wake for a slot of an instance that has these keys. */
-function pickOf(line: readonly WaitingCall[], resident: readonly string[]): readonly WaitingCall[] {
+/** Those of a line to wake for a slot of an instance. */
+function pickOf(line: readonly WaitingCall[], instance: InstanceSnapshot): readonly WaitingCall[] {
   const [first, ...others] = line.toSorted((a, b) => a.sinceMs - b.sinceMs);
   if (first === undefined) return [];
   const inOrder = [first, ...others];
-  const warm = inOrder.find(({ key }) => key !== null && resident.includes(key));
+  const warm = inOrder.find(({ key }) => key !== null && instance.resident?.includes(keyAt(key, instance)));
   if (warm === undefined) return inOrder.slice(0, mostWoken);
   return warm !== first && performance.now() - first.sinceMs >= passedMs ? [first, warm] : [warm];
 }
@@ -61,7 +62,7 @@ function pickAll(
   instance: InstanceSnapshot | undefined,
 ): readonly WaitingCall[] {
   if (instance === undefined) return [...group];
-  return [...linesOf(group)].flatMap((line) => pickOf(line, instance.resident ?? []));
+  return [...linesOf(group)].flatMap((line) => pickOf(line, instance));
 }
 
 /** Wakes the calls that wait for a slot of a capability. */

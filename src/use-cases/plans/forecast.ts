@@ -229,11 +229,10 @@ export async function forecastCall(
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut: refused, nowMs: fleet.nowMs() });
   const ruledOut = [...refusals.ruledOut.keys()];
   const keyOf = input === null ? null : createKeyOfInput(input, noteWork);
-  const loads = [...(findResidency(known, { route, keyOf }, fleet.nowMs())?.values() ?? [])].map(
-    (one) => one.key,
-  );
+  const caller = { route, projectId, keyOf };
+  const loads = [...(findResidency(known, caller, fleet.nowMs())?.values() ?? [])].map((one) => one.key);
   const key = JSON.stringify([route, attempts, ruledOut, refusals.errors, [...(bounds ?? [])], loads]);
-  const forecast = calls.get(key) ?? priceCall(fleet, { route, attempts, refusals, headroom, bounds, keyOf });
+  const forecast = calls.get(key) ?? priceCall(fleet, { ...caller, attempts, refusals, headroom, bounds });
   calls.set(key, forecast);
   return forecast;
 }
@@ -244,12 +243,14 @@ function priceCall(
     Pick<ChoicePreview['request'], 'bounds'> & {
       readonly refusals: Refusals;
       readonly headroom: Headroom;
+      readonly projectId: string;
       readonly keyOf: KeyOfInput | null;
     },
 ): CallForecast {
-  const { route, attempts, refusals, headroom, bounds, keyOf } = call;
+  const { route, attempts, refusals, headroom, bounds, projectId, keyOf } = call;
   const within = withinRun(headroom, route);
-  const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut, bounds, keyOf });
+  const { ruledOut } = refusals;
+  const preview = previewChoice(fleet, route, { ...within, ruledOut, bounds, projectId, keyOf });
   const { request, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const { best } = preview.choice;

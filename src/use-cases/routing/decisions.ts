@@ -80,6 +80,7 @@ export async function findRefusals(
 }
 
 interface PreviewFacts extends Headroom, Pick<RouteRequest, 'ruledOut' | 'bounds' | 'patienceMs'> {
+  readonly projectId: string;
   /** Null: the input is unknown. */
   readonly keyOf: KeyOfInput | null;
 }
@@ -93,7 +94,7 @@ export interface ChoicePreview {
 export function previewChoice(
   fleet: FleetNow,
   route: RouteConstraints,
-  { ruledOut, bounds, keyOf, ...budget }: PreviewFacts,
+  { ruledOut, bounds, projectId, keyOf, ...budget }: PreviewFacts,
 ): ChoicePreview {
   const known = fleet.of(route.capability);
   const nowMs = fleet.nowMs();
@@ -105,7 +106,7 @@ export function previewChoice(
     nowMs,
     priorMs: known.priorMs,
     busy: new Map<string, number>(),
-    residency: findResidency(known, { route, keyOf }, nowMs),
+    residency: findResidency(known, { route, projectId, keyOf }, nowMs),
   };
   const choice = choose(known.instances, request, Math.floor(Math.random() * 2 ** 31));
   const decision = explainChoice(request, choice, {
@@ -170,7 +171,8 @@ export async function previewDecision(
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
   const keyOf = input === undefined ? null : createKeyOfInput(input, noteWork);
   const patienceMs = Math.min(longestWaitMs, route.timeoutMs);
-  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds, keyOf, patienceMs }).decision;
+  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds, projectId, keyOf, patienceMs })
+    .decision;
 }
 
 /** @throws AppError `not_found` */

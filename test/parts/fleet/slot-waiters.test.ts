@@ -1,4 +1,5 @@
 /** Which of the calls that wait in a process a free slot wakes. */
+import { keyAt, ownKey } from '@capstan/core/residency/residency';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSlotWaiters, type SlotWish } from '../../../src/parts/fleet/slot-waiters.ts';
 import { aSlotWish } from '../../support/factories.ts';
@@ -31,6 +32,12 @@ describe('a slot that becomes free wakes', () => {
     expect(await wokenBy(on('x'))).toEqual(['warm']);
     expect(await wokenBy(on('x'))).toEqual(['next']);
     expect(await wokenBy(on('x'))).toEqual(['cold']);
+  });
+
+  it('the first of a project whose own key is loaded there, on an instance of another project too', async () => {
+    const [ofB, ofC] = [ownKey('prj_b', 'x') as string, ownKey('prj_c', 'x') as string];
+    const { wokenBy } = waitAll(['c', { key: ofC }], ['b', { key: ofB }]);
+    expect(await wokenBy(on(keyAt(ofB, {})))).toEqual(['b']);
   });
 
   it('also the first of all, once others have passed it for a second', async () => {

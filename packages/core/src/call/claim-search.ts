@@ -10,7 +10,7 @@ import type { CostOfInput } from '../money/cost-expressions.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { headroomOf, type Shortage } from '../money/reservation.ts';
 import type { KeyOfInput } from '../residency/affinity-key.ts';
-import { type LoadBook, residencyOf } from '../residency/residency.ts';
+import { type LoadBook, ownKey, residencyOf } from '../residency/residency.ts';
 import { boundsOf, type NativeCost } from '../routing/call-bound.ts';
 import { choose } from '../routing/choose.ts';
 import { toInputs } from '../routing/replay.ts';
@@ -107,12 +107,15 @@ function boundsNow(
 /** What a call with a key finds loaded; undefined: it has no key. */
 export function findResidency(
   known: Fleet,
-  { route, keyOf }: Pick<Learnt, 'keyOf'> & { readonly route: Pick<RouteConstraints, 'affinity'> },
+  caller: Pick<Learnt, 'keyOf' | 'projectId'> & { readonly route: Pick<RouteConstraints, 'affinity'> },
   nowMs: number,
 ): RouteRequest['residency'] {
-  const { affinity = null } = route;
+  const { keyOf } = caller;
   if (keyOf === null) return undefined;
-  if (affinity !== null) return residencyOf(known, () => keyOf(affinity), nowMs);
+  if (caller.route.affinity != null) {
+    const key = ownKey(caller.projectId, keyOf(caller.route.affinity));
+    return residencyOf(known, () => key, nowMs);
+  }
   if (known.hasAffinity !== true) return undefined;
   return residencyOf(
     known,
@@ -226,7 +229,7 @@ export class ClaimSearch {
   keyIn({ instances, hasAffinity }: Fleet): string | null {
     const { affinity = null } = this.#route;
     if (this.#keyOf === null) return null;
-    if (affinity !== null) return this.#keyOf(affinity);
+    if (affinity !== null) return ownKey(this.#projectId, this.#keyOf(affinity));
     if (hasAffinity !== true) return null;
     for (const instance of instances) {
       const key = instance.affinity == null ? null : this.#keyOf(instance.affinity);

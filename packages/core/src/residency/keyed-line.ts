@@ -20,7 +20,7 @@ import {
 } from '../routing/call-line.ts';
 import { freeSlots, lineMs } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
-import { type KeyedFleet, ownMs, residencyOf, serveKey } from './residency.ts';
+import { type KeyedFleet, keyAt, keysOf, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
 export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
@@ -169,8 +169,9 @@ class Seats {
   /** A call begins there. @returns false: there is no seat */
   take(seat: Seat | undefined, { key }: KeyedMember): boolean {
     if (seat === undefined) return false;
-    seat.take(key, this.#nowMs);
-    if (key !== null) this.#hold(key, seat);
+    const there = key === null ? null : keyAt(key, seat.instance);
+    seat.take(there, this.#nowMs);
+    if (there !== null) this.#hold(there, seat);
     this.#open = this.#open.filter(({ free }) => free > 0);
     return true;
   }
@@ -199,7 +200,7 @@ class Seats {
   #warm(member: KeyedMember): readonly Seat[] {
     const { key } = member;
     if (key === null) return [];
-    const holders = this.#holders.get(key) ?? [];
+    const holders = keysOf(key).flatMap((one) => this.#holders.get(one) ?? []);
     return this.accepted(member, holders).filter((seat) => this.#found(key, seat).isResident);
   }
 

@@ -10,6 +10,8 @@
  * - W4: an instance with the key may be waited for as long as the wait is shorter than a load elsewhere (R3).
  * - W5: in a line, a call whose key is resident on a free instance passes others of its rank. The first of them gets a
  *   load now and then (keyed-line.ts): so no key starves.
+ * - W6: the key by a text of the caller, in place of that of the capability, is a text of its project. Instances of
+ *   other projects have a hash of both: their owners read no keys of callers, and two projects have no key in common.
  */
 
 import { longestAffinityKey, mostResident, readableKey } from '../contracts/limits.ts';
@@ -49,6 +51,28 @@ function hashText(text: string): string {
     d = Math.imul(d ^ code, 0xc2b2ae3d) ^ (c >>> 16);
   }
   return [a, b, c, d].map((part) => (part >>> 0).toString(16).padStart(8, '0')).join('');
+}
+
+/** Between the parts of a key by W6; no key has one. */
+const partsEnd = '\n';
+
+/** W6: of a call, for whichever instance it gets. @param projectId of the caller; null: it is unknown */
+export function ownKey(projectId: string | null, key: string | null): string | null {
+  if (projectId === null || key === null) return key;
+  const ofProject = `${projectId}${partsEnd}${key}`;
+  return `${ofProject}${partsEnd}#${hashText(ofProject)}`;
+}
+
+/** W6: the key of a call on an instance. */
+export function keyAt(key: string, { owner_project }: Pick<InstanceSnapshot, 'owner_project'>): string {
+  if (!key.includes(partsEnd)) return key;
+  const [projectId, own = '', hash = ''] = key.split(partsEnd);
+  return projectId === owner_project ? own : hash;
+}
+
+/** What it may be on any instance. */
+export function keysOf(key: string): readonly string[] {
+  return key.includes(partsEnd) ? key.split(partsEnd).slice(1) : [key];
 }
 
 type HolderOfKeys = Pick<InstanceSnapshot, 'resident' | 'distrusted'>;
@@ -151,8 +175,9 @@ export function residencyOf(
 ): RouteRequest['residency'] {
   let found: Map<string, Residency> | undefined;
   for (const instance of instances) {
-    const key = keyOn(instance);
-    if (key === null) continue;
+    const ofCall = keyOn(instance);
+    if (ofCall === null) continue;
+    const key = keyAt(ofCall, instance);
     found ??= new Map();
     const place = findKey(instance, key, nowMs);
     const times = expectTimes(loads, instance, { key, priorMs });

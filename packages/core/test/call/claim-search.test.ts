@@ -77,17 +77,33 @@ describe('the key of what a call needs loaded', () => {
       affinity,
       hasInput = true,
       hasAffinity = true,
-    }: { affinity?: string; hasInput?: boolean; hasAffinity?: boolean },
+      projectId,
+    }: { affinity?: string; hasInput?: boolean; hasAffinity?: boolean; projectId?: string },
   ) => {
     const { capability, versionRange, tags, priority, ceilingUsd, timeoutMs } = aRequest();
     const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs, affinity };
     const keyOf = hasInput ? createKeyOfInput(input) : null;
-    const search = new ClaimSearch({ seed: 7, route, tried: [], keyOf });
+    const search = new ClaimSearch({ seed: 7, route, tried: [], keyOf, ...(projectId && { projectId }) });
     const fleet = { instances, priorMs: 10_000, hasAffinity };
     const { residency } = search.choose({ of: () => fleet, nowMs: () => now }, { waiting: 0 }).request;
     const byInstance = residency && Object.fromEntries([...residency].map(([id, { key }]) => [id, key]));
     return [search.keyIn(fleet), byInstance];
   };
+
+  it('is a hash on instances of other projects, where the step gives it: other projects read none of it', () => {
+    const ofProject = (id: string, owner_project: string) =>
+      anInstance(id, { owner_project, affinity: '{{ input.voice }}' });
+    const fleet = [ofProject('own', 'prj_b'), ofProject('shared', 'prj_a')];
+    const asked = { affinity: '{{ input.model }}' };
+    const [inLine, byInstance] = keysOf(fleet, { ...asked, projectId: 'prj_b' });
+    const hash = expect.stringMatching(/^#[0-9a-f]{32}$/);
+    expect(byInstance).toEqual({ own: 'sdxl', shared: hash });
+    const [ofOthers, byOthers] = keysOf(fleet, { ...asked, projectId: 'prj_c' });
+    expect(byOthers).toEqual({ own: hash, shared: hash });
+    expect(ofOthers).not.toEqual(inLine); // they wait apart
+    expect(byOthers).not.toEqual(expect.objectContaining({ shared: Object(byInstance).shared }));
+    expect(keysOf(fleet, { projectId: 'prj_b' })).toEqual(['ada', { own: 'ada', shared: 'ada' }]);
+  });
 
   const two = [keyless, declares('a', '{{ input.none }}'), declares('b', '{{ input.voice }}')];
   it.each<[string, ...Parameters<typeof keysOf>, expected: unknown]>([

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { countProcessorMs } from '../../../../test/support/processor-time.ts';
 import { runs } from '../../../../test/support/runs.ts';
 import { callTurns, type KeyedMember } from '../../src/residency/keyed-line.ts';
-import type { KeyedFleet } from '../../src/residency/residency.ts';
+import { type KeyedFleet, keyAt, ownKey } from '../../src/residency/residency.ts';
 import type { LineRoute } from '../../src/routing/call-line.ts';
 import type { InstanceSnapshot } from '../../src/routing/types.ts';
 import { anInstance, now } from '../routing/a-snapshot.ts';
@@ -54,6 +54,18 @@ describe('W5: a free instance', () => {
     expect(turns([aBox('a', 'x')], [aCall('1', 'y'), aCall('2', 'x'), aCall('3', 'x')])).toEqual([
       '2 passes',
     ]);
+  });
+
+  it('has the key of a step by its project, on an instance of another one too', () => {
+    const [ofB, ofC] = [ownKey('prj_b', 'x') as string, ownKey('prj_c', 'x') as string];
+    const shared = (key: string) => aBox('a', key, { owner_project: 'prj_a' });
+    const members = [aCall('1', 'y'), aCall('2', ofC), aCall('3', ofB)];
+    expect(turns([shared(keyAt(ofB, { owner_project: 'prj_a' }))], members)).toEqual(['3 passes']);
+    expect(turns([shared('x')], members)).toEqual(['1']);
+    expect(turns([aBox('a', 'x', { owner_project: 'prj_b' })], members)).toEqual(['3 passes']);
+    const called = aCall('called', ofB, { isCalled: true });
+    const twoSlots = aBox('a', 'z', { owner_project: 'prj_a', max_concurrency: 2 });
+    expect(turns([twoSlots], [called, ...members])).toEqual(['3 passes']); // it loads it
   });
 
   it('is for the first call where it has no key of the line', () => {
