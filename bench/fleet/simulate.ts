@@ -3,7 +3,7 @@
  * lines, in virtual time: beside today's choice, which knows nothing of what is loaded.
  */
 import { ClaimSearch, type Fleet, seedOf } from '@capstan/core/call/claim-search';
-import { callTurns, type KeyedMember, mostMembers } from '@capstan/core/residency/keyed-line';
+import { callTurns, type KeyedMember, mostMembers, Patience } from '@capstan/core/residency/keyed-line';
 import {
   anyKey,
   applyFolded,
@@ -145,7 +145,7 @@ class Simulation {
   /** When a request was last called that passed no other. */
   #turnAtMs = Number.NEGATIVE_INFINITY;
   /** W4 */
-  #letGoAtMs: ReadonlyMap<Request, number> = new Map();
+  readonly #patience = new Patience<Request>();
   cold = 0;
   busyMs = 0;
 
@@ -198,11 +198,11 @@ class Simulation {
     const members = this.#line.slice(0, mostMembers);
     for (const request of members) {
       request.waitedMs = nowMs - request.atMs;
-      request.letGoMs = nowMs - (this.#letGoAtMs.get(request) ?? nowMs);
+      request.letGoMs = this.#patience.letGoMs(request, nowMs);
     }
     const sinceTurnMs = (): number => nowMs - this.#turnAtMs;
     const { called, letting } = callTurns(route, this.#fleet(), { members, nowMs, sinceTurnMs });
-    this.#letGoAtMs = new Map(letting.map((request) => [request, nowMs - request.letGoMs]));
+    this.#patience.note(members, letting, nowMs);
     if (called.some(({ isPassing }) => !isPassing)) this.#turnAtMs = nowMs;
     return called.map(({ member }) => member);
   }

@@ -8,7 +8,7 @@
  */
 
 import { HostRooms } from '@capstan/core/hosts/host-rooms';
-import { callTurns, mostMembers } from '@capstan/core/residency/keyed-line';
+import { callTurns, mostMembers, Patience } from '@capstan/core/residency/keyed-line';
 import type { KeyedFleet } from '@capstan/core/residency/residency';
 import {
   ableFor,
@@ -115,8 +115,8 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** When calls of a line first let a free slot go (W4), by step; unix time, ms. A new leader begins with none. */
-type LetGo = Map<string, number>;
+/** Of a line, by step. A new leader begins with none. */
+type StepPatience = Patience<string>;
 
 type CallingCtx = Pick<ServerCtx, 'db' | 'fleet'>;
 
@@ -124,7 +124,7 @@ type CallingCtx = Pick<ServerCtx, 'db' | 'fleet'>;
 async function callByWish(
   { db, fleet }: CallingCtx,
   { line, route, known, awaited, called, since_turn_ms }: KnownLine,
-  letGo: LetGo,
+  patience: StepPatience,
 ): Promise<number> {
   const nowMs = fleet.nowMs();
   const able = ableFor(route, known.instances, nowMs);
@@ -140,13 +140,11 @@ async function callByWish(
   });
   const waiting = members.map((member) => ({
     ...member,
-    letGoMs: nowMs - (letGo.get(nameOf(member)) ?? nowMs),
+    letGoMs: patience.letGoMs(nameOf(member), nowMs),
   }));
   const sinceTurnMs = (rank: number): number => since_turn_ms[rank] ?? Number.POSITIVE_INFINITY;
   const turns = callTurns(route, known, { members: waiting, nowMs, sinceTurnMs });
-  const present = new Set(members.map(nameOf));
-  for (const name of letGo.keys()) if (!present.has(name)) letGo.delete(name);
-  for (const member of turns.letting) letGo.set(nameOf(member), nowMs - member.letGoMs);
+  patience.note(members.map(nameOf), turns.letting.map(nameOf), nowMs);
   if (turns.called.length === 0) return 0;
   return callMembers(
     db,
@@ -159,8 +157,8 @@ function nameOf({ run_id, step_id, item }: StepItemKey): string {
   return `${run_id} ${step_id} ${item}`;
 }
 
-/** N3: calls steps whose turn for a slot it is. @param letGo by line @returns how many */
-async function callLines(ctx: CallingCtx, letGo: Map<string, LetGo>): Promise<number> {
+/** N3: calls steps whose turn for a slot it is. @param patiences by line @returns how many */
+async function callLines(ctx: CallingCtx, patiences: Map<string, StepPatience>): Promise<number> {
   const { db, fleet } = ctx;
   let sum = 0;
   const lines = (await readLines(db)).map((length) => {
@@ -168,12 +166,12 @@ async function callLines(ctx: CallingCtx, letGo: Map<string, LetGo>): Promise<nu
     return { ...length, route, known: fleet.seenBy(route.scope ?? null).of(route.capability) };
   });
   const names = new Set(lines.map(({ line }) => line));
-  for (const line of letGo.keys()) if (!names.has(line)) letGo.delete(line);
+  for (const line of patiences.keys()) if (!names.has(line)) patiences.delete(line);
   const rooms = new HostRooms(lines);
   for (const [at, length] of lines.entries()) {
     const known = { ...length.known, instances: rooms.instancesOf(at) };
-    const own = letGo.get(length.line) ?? new Map<string, number>();
-    letGo.set(length.line, own);
+    const own = patiences.get(length.line) ?? new Patience<string>();
+    patiences.set(length.line, own);
     const done = await callLine(ctx, { ...length, known }, own);
     if (done > 0) rooms.take(at, done);
     else if (rooms.isShort(at) && (await hasCallable(db, length.line))) rooms.keep(at);
@@ -188,13 +186,13 @@ interface KnownLine extends LineLength {
 }
 
 /** @returns how many */
-function callLine(ctx: CallingCtx, length: KnownLine, letGo: LetGo): Promise<number> {
+function callLine(ctx: CallingCtx, length: KnownLine, patience: StepPatience): Promise<number> {
   const { db, fleet } = ctx;
   const { line, route, known, waiting, called, has_keys, awaited } = length;
   const { instances } = known;
   // The last instance for the line serves other projects now: its calls find out their position.
   const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
-  if ((has_keys || awaited.length > 0) && !isLeft) return callByWish(ctx, length, letGo);
+  if ((has_keys || awaited.length > 0) && !isLeft) return callByWish(ctx, length, patience);
   const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
   const count = Math.min(room, waiting);
   return count > 0 ? callNext(db, line, count) : Promise.resolve(0);
@@ -212,7 +210,7 @@ export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () =
   let pausedUntil = 0;
   let nextAt = 0;
   let room = 0;
-  const letGo = new Map<string, LetGo>();
+  const patiences = new Map<string, StepPatience>();
   const serveLines = async (): Promise<number> => {
     await fleet.refresh().catch(() => undefined); // the last known state serves
     const nowMs = performance.now();
@@ -220,7 +218,7 @@ export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () =
     room = fleet.roomInLines();
     if (nowMs < nextAt && room <= before) return 0;
     nextAt = nowMs + quietMs;
-    return callLines(ctx, letGo);
+    return callLines(ctx, patiences);
   };
   return async () => {
     if (performance.now() < pausedUntil) return 0;

@@ -256,6 +256,22 @@ function isBelow(a: readonly number[], b: readonly number[]): boolean {
   return at >= 0 && (a[at] as number) < (b[at] as number);
 }
 
+/** W4: when the calls of a line first let a free slot go, by whatever names a call. */
+export class Patience<Id> {
+  readonly #sinceMs = new Map<Id, number>();
+
+  letGoMs(id: Id, nowMs: number): number {
+    return nowMs - (this.#sinceMs.get(id) ?? nowMs);
+  }
+
+  /** After a look at the line. @param members all calls that it saw */
+  note(members: readonly Id[], letting: readonly Id[], nowMs: number): void {
+    const present = new Set(members);
+    for (const id of this.#sinceMs.keys()) if (!present.has(id)) this.#sinceMs.delete(id);
+    for (const id of letting) if (!this.#sinceMs.has(id)) this.#sinceMs.set(id, nowMs);
+  }
+}
+
 export interface LineNow<Member> {
   /** In the order of the line, at most 200. */
   readonly members: readonly Member[];

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countProcessorMs } from '../../../../test/support/processor-time.ts';
 import { runs } from '../../../../test/support/runs.ts';
-import { callTurns, type KeyedMember } from '../../src/residency/keyed-line.ts';
+import { callTurns, type KeyedMember, Patience } from '../../src/residency/keyed-line.ts';
 import { type KeyedFleet, keyAt, ownKey } from '../../src/residency/residency.ts';
 import type { LineRoute } from '../../src/routing/call-line.ts';
 import type { InstanceSnapshot } from '../../src/routing/types.ts';
@@ -376,6 +376,17 @@ describe('W4: a call that lets free slots go', () => {
     const late = { waitedMs: 90 * loadMs };
     expect(turns(boxes, [aCall('1', 'x'), aCall('2', 'z', late), aCall('3', 'y')])).toEqual(['2']);
   });
+});
+
+it('W4: the patience of a call counts from the first slot that it let go, until it leaves the line', () => {
+  const patience = new Patience<string>();
+  expect(patience.letGoMs('a', 5_000)).toBe(0);
+  patience.note(['a', 'b'], ['a'], 5_000);
+  patience.note(['a', 'b'], ['a', 'b'], 6_000);
+  patience.note(['a', 'b'], [], 7_000);
+  expect([patience.letGoMs('a', 8_000), patience.letGoMs('b', 8_000)]).toEqual([3_000, 2_000]);
+  patience.note(['b'], [], 9_000);
+  expect([patience.letGoMs('a', 9_000), patience.letGoMs('b', 9_000)]).toEqual([0, 3_000]);
 });
 
 describe('several instances of a host', () => {
