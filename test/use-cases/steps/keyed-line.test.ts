@@ -1,3 +1,4 @@
+import { keysOf } from '@capstan/core/residency/residency';
 import { expect, it } from 'vitest';
 import { createDueWork } from '../../../src/use-cases/runs/due-work.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
@@ -11,12 +12,18 @@ const { db } = world;
 
 /** Each run calls the capability once, with a model. */
 function runFor(capability: string, model: string, step: object = {}) {
-  return aRun(db, stepsOf([{ id: 'a', capability, input: { model }, ...step }]));
+  const definition = stepsOf([{ id: 'a', capability, input: { model }, ...step }]);
+  return aRun(db, { ...definition, project_id: world.projectId() });
 }
 
 async function calledOf(capability: string): Promise<string[]> {
   const rows = await db('queued_call').where({ line: capability }).whereNotNull('called_at').select('loads');
-  return rows.map(({ loads }) => loads);
+  return rows.map(({ loads }) => keyOf(loads));
+}
+
+/** On an instance of its own project. */
+function keyOf(loads: string): string {
+  return keysOf(loads)[0] as string;
 }
 
 it('a free slot is for the first call in line whose key is loaded there, and the others keep their places', async () => {
@@ -45,7 +52,7 @@ it('a free slot is for the first call in line whose key is loaded there, and the
   for (const run of waiting)
     expect(await world.newWorker().execute(run, 'a')).toMatchObject({ awaiting: 'slot' });
   const line = await db('queued_call').where({ line: 'image' }).orderBy('place').select('loads', 'place');
-  expect(line.map(({ loads }) => loads)).toEqual(['y', 'x', 'x']);
+  expect(line.map(({ loads }) => keyOf(loads))).toEqual(['y', 'x', 'x']);
   open.pop()?.();
   expect(await first).toMatchObject({ kind: 'succeeded' });
   await world.fleet().refresh();

@@ -1,7 +1,7 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
 import { findTakesFault, hostFields, RegisteredHost } from './host.ts';
-import { heartbeatSeconds, longestAffinityKey, mostResident, readableKey } from './limits.ts';
+import { heartbeatSeconds, longestAffinityKey, mostResident, unreadableKey } from './limits.ts';
 import {
   Affinity,
   CapabilityName,
@@ -121,10 +121,11 @@ const ResidentKey = z
   .string()
   .min(1)
   .max(longestAffinityKey)
-  .regex(readableKey, {
+  .refine((key) => !unreadableKey.test(key), {
     error: ({ input }) =>
       `is ${JSON.stringify(input)}; a text without control characters, line breaks or a bracket at its begin is allowed`,
-  });
+  })
+  .meta({ not: { pattern: unreadableKey.source } });
 
 /** Keys of what an instance has loaded: models, LoRAs, voices. */
 const ResidentKeys = z.array(ResidentKey).max(mostResident).meta({

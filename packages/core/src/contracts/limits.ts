@@ -44,8 +44,8 @@ export const mostTimed = 200;
 /** How long the times of a key are kept after its last call. */
 export const timedMs = 86_400_000;
 export const longestAffinityKey = 128;
-/** Of a key: no list and no object, which may hold the texts of a chat, and nothing that a terminal or database obeys. */
-export const readableKey = /^(?!\s*[[{])[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]*$/u;
+/** No key: a list or an object, which may hold the texts of a chat, and what a terminal or database obeys. */
+export const unreadableKey = /^\s*[[{]|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /** How long a browser stays signed in. */
 export const sessionHours = 12;

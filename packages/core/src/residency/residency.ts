@@ -14,7 +14,7 @@
  *   other projects have a hash of both: their owners read no keys of callers, and two projects have no key in common.
  */
 
-import { longestAffinityKey, mostResident, readableKey } from '../contracts/limits.ts';
+import { longestAffinityKey, mostResident, unreadableKey } from '../contracts/limits.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { canonicalJson } from '../json/values.ts';
 import type { InstanceSnapshot, Residency, RouteRequest } from '../routing/types.ts';
@@ -37,7 +37,7 @@ export type LoadBook = (ownerProject: string, key: string) => LoadTimes | undefi
 export function toKey(value: Json | undefined): string | null {
   if (value === undefined || value === null || value === '') return null;
   const text = typeof value === 'object' ? canonicalJson(value) : String(value);
-  return text.length <= longestAffinityKey && readableKey.test(text) ? text : `#${hashText(text)}`;
+  return text.length <= longestAffinityKey && !unreadableKey.test(text) ? text : `#${hashText(text)}`;
 }
 
 /** 128 bits, not for secrets: equal prefixes need equal keys, in every process. */
