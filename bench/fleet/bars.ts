@@ -8,13 +8,26 @@ function p95({ waits }: Played): number {
   return percentile(waits, 0.95);
 }
 
-/** Of the 95th percentile of waiting, beside the blind choice. */
-const mostWaiting = { 32: 0.2, 16: 0.5, 4: 0.8 } as const;
+/** Where requests come from: a drawn trace has bursts of models, but no hours in which more work comes. */
+export type Source = 'trace' | 'drawn';
 
-function ofPair(name: string, row: Played, blind: Played): string[] {
+/** Of the 95th percentile of waiting, beside the blind choice, by the number of instances. */
+const mostWaiting: Readonly<Record<Source, Readonly<Record<number, number>>>> = {
+  trace: { 32: 0.2, 16: 0.5, 4: 0.8 },
+  drawn: { 32: 0.2, 16: 0.8, 4: 0.8 },
+};
+
+interface Pair {
+  readonly name: string;
+  readonly row: Played;
+  readonly blind: Played;
+  readonly source: Source;
+}
+
+function ofPair({ name, row, blind, source }: Pair): string[] {
   const { instances, reports } = row.setting;
   if (reports === 'wrong') return p95(row) > 1.05 * p95(blind) ? [`${name}: no worse than blind`] : [];
-  const most = mostWaiting[instances as keyof typeof mostWaiting];
+  const most = mostWaiting[source][instances] ?? 1;
   const bars: readonly (readonly [what: string, isMet: boolean])[] = [
     [`waits at most ${most} times as long`, p95(row) <= most * p95(blind)],
     ['half of the cold calls', row.cold <= 0.5 * blind.cold],
@@ -24,7 +37,7 @@ function ofPair(name: string, row: Played, blind: Played): string[] {
 }
 
 /** No model waits longer than any does with the blind choice. */
-function starved(name: string, row: Played, blind: Played): string[] {
+function starved({ name, row, blind }: Pair): string[] {
   return row.worstModelS > blind.worstModelS * 1.6 ? [`${name}: a model starves`] : [];
 }
 
@@ -36,23 +49,23 @@ function nameOf({ setting: { instances, load, choice, reports } }: Played): stri
   return `${instances} instances, load ${describeLoad(load)}, ${choice}, reports ${reports}`;
 }
 
-function findMissed(rows: readonly Played[], part: string): string[] {
+function findMissed(rows: readonly Played[], part: string, source: Source): string[] {
   return rows.flatMap((row) => {
     const { instances } = row.setting;
     const isBlind = ({ setting }: Played): boolean =>
       setting.choice === 'blind' && setting.instances === instances;
     const blind = rows.find(isBlind);
     if (blind === undefined || blind === row) return [];
-    const name = `${nameOf(row)}, ${part}`;
-    return [...ofPair(name, row, blind), ...starved(name, row, blind)];
+    const pair = { name: `${nameOf(row)}, ${part}`, row, blind, source };
+    return [...ofPair(pair), ...starved(pair)];
   });
 }
 
 /** @returns a line for each bar that is missed. @param rows several seeds of each setting are one row */
-export function findMissedBars(rows: readonly Played[], live: readonly Live[]): string[] {
+export function findMissedBars(rows: readonly Played[], live: readonly Live[], source: Source): string[] {
   return [
-    ...findMissed(rows, 'simulated'),
-    ...findMissed(live, 'live'),
+    ...findMissed(rows, 'simulated', source),
+    ...findMissed(live, 'live', source),
     ...live
       .filter(({ twice }) => twice > 0)
       .map((row) => `${nameOf(row)}, live: ${row.twice} calls on a box that had one`),

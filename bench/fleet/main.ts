@@ -182,7 +182,7 @@ async function bench(place: Place): Promise<boolean> {
   const isReal = ['live', 'free', 'short'].some((part) => parts.has(part));
   const { live, free, short } = isReal ? await playReal(place, trace) : { live: [], free: null, short: [] };
   const missed = [
-    ...findMissedBars(rows, live),
+    ...findMissedBars(rows, live, files === null ? 'drawn' : 'trace'),
     ...(free === null ? [] : findMissedFree(free)),
     ...findMissedShort(short),
   ];

@@ -15,45 +15,96 @@ export interface Trace {
 }
 
 /**
- * Fitted to 26,392 finished requests of GenTD26 (alibaba/clusterdata, cluster-trace-v2026-GenAI): 79 models, the most
- * used with 31 % of the requests, their shares about as 1 / rank ^ 1.45; work and loads lognormal, cut.
+ * Fitted to 26,392 finished requests of GenTD26 (alibaba/clusterdata, cluster-trace-v2026-GenAI): 79 models, of which
+ * eleven get nine tenths of the requests; work by model, lognormal; a third of the loads quick, the others normal, cut.
  */
 const fitted = {
   count: 26_392,
-  models: 79,
-  skew: 1.45,
-  /** What people want changes: after so many requests, the shares are drawn again around the usual ones. */
-  drift: { every: 300, deviation: 1.3 },
-  work: { mean: 3.15, deviation: 0.58, most: 240 },
-  load: { mean: 2.8, deviation: 0.85, most: 75 },
+  /** Parts of the requests, and the work of their models, s. */
+  usual: [
+    [0.312, 18],
+    [0.151, 40],
+    [0.095, 21],
+    [0.08, 21],
+    [0.074, 69],
+    [0.043, 23],
+    [0.036, 21],
+    [0.029, 41],
+    [0.027, 22],
+    [0.027, 22],
+    [0.022, 23],
+  ],
+  /** All others, which decline by rank. */
+  rare: { models: 68, share: 0.104, skew: 0.8, workS: 23 },
+  /** What people want changes: after so many requests, the parts are drawn again around these. */
+  fashion: { every: 1_500, usual: 0.6, rare: 2 },
+  /** Requests come in bursts, around what is in fashion. */
+  burst: { every: 30, deviation: 0.9 },
+  workDeviation: 0.25,
+  load: { quick: 0.35, quickS: 3, usualS: 33, deviationS: 9, leastS: 4 },
 } as const;
 
-function drawNormal(random: () => number): number {
+type Random = () => number;
+
+function drawNormal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-function drawS(random: () => number, { mean, deviation, most }: (typeof fitted)['work' | 'load']): number {
-  return Math.min(most, Math.exp(mean + deviation * drawNormal(random)));
+/** Its mean is 1. */
+function drawFactor(random: Random, deviation: number): number {
+  return Math.exp(deviation * drawNormal(random) - deviation ** 2 / 2);
+}
+
+function drawLoad(random: Random): number {
+  const { quick, quickS, usualS, deviationS, leastS } = fitted.load;
+  if (random() < quick) return quickS;
+  return Math.max(leastS, usualS + deviationS * drawNormal(random));
+}
+
+interface Model {
+  readonly share: number;
+  readonly workS: number;
+  readonly isRare: boolean;
+}
+
+function listModels(): readonly Model[] {
+  const { models, share, skew, workS } = fitted.rare;
+  const ranks = Array.from({ length: models }, (_, at) => (at + 1) ** -skew);
+  const sum = ranks.reduce((all, rank) => all + rank, 0);
+  return [
+    ...fitted.usual.map(([part, usualS]) => ({ share: part, workS: usualS, isRare: false })),
+    ...ranks.map((rank) => ({ share: (share * rank) / sum, workS, isRare: true })),
+  ];
+}
+
+/** The number of one of them. */
+function drawOne(random: Random, weights: readonly number[]): number {
+  let left = random() * weights.reduce((sum, weight) => sum + weight, 0);
+  const at = weights.findIndex((weight) => {
+    left -= weight;
+    return left < 0;
+  });
+  return Math.max(0, at);
 }
 
 function drawTrace(seed: number, count: number): Trace {
   const random = createRandom(seed).uniform;
-  const usual = Array.from({ length: fitted.models }, (_, at) => (at + 1) ** -fitted.skew);
-  const { every, deviation } = fitted.drift;
-  let weights = usual;
-  const drawModel = (): string => {
-    let left = random() * weights.reduce((sum, weight) => sum + weight, 0);
-    const at = weights.findIndex((weight) => {
-      left -= weight;
-      return left < 0;
-    });
-    return `model-${Math.max(0, at)}`;
-  };
+  const { rare, fashion, burst, workDeviation } = fitted;
+  const models = listModels();
+  let wanted: readonly number[] = [];
+  let now: readonly number[] = [];
   const requests = Array.from({ length: count }, (_, at) => {
-    if (at % every === 0) weights = usual.map((weight) => weight * Math.exp(deviation * drawNormal(random)));
-    return { model: drawModel(), workS: drawS(random, fitted.work) };
+    if (at % fashion.every === 0) {
+      wanted = models.map(
+        ({ share, isRare }) => share * drawFactor(random, isRare ? fashion.rare : fashion.usual),
+      );
+    }
+    if (at % burst.every === 0) now = wanted.map((share) => share * drawFactor(random, burst.deviation));
+    const number = drawOne(random, now);
+    const { workS = rare.workS } = models[number] ?? {};
+    return { model: `model-${number}`, workS: workS * drawFactor(random, workDeviation) };
   });
-  return { requests, loads: Array.from({ length: 2_000 }, () => drawS(random, fitted.load)) };
+  return { requests, loads: Array.from({ length: 2_000 }, () => drawLoad(random)) };
 }
 
 function readRows(file: string): number[][] {
