@@ -443,6 +443,7 @@ test('decisions are listed with what they were made from, those of the project a
   const request = { capability: 'rare', headroom_usd: 0.123, hides_headroom: true };
   const { claim, instance } = await call(run, { capability: 'rare', inputs: { request, seed: 7 } });
   const columns = expect.arrayContaining(['endpoint', 'rate_usd']);
+  const residency_columns = expect.arrayContaining(['key', 'isResident']);
   const [status, page] = await get<{ items: DecisionListed[] }>('/v1/decisions?capability=rare');
   expect(status).toBe(200);
   expect(page.items).toEqual([
@@ -456,7 +457,7 @@ test('decisions are listed with what they were made from, those of the project a
       error: null,
       settled_usd: 0.4,
       duration_ms: 12.5,
-      inputs: { request: { ...request, headroom_usd: null }, seed: 7, columns },
+      inputs: { request: { ...request, headroom_usd: null }, seed: 7, columns, residency_columns },
     },
   ]);
   const count = async (query: string, headers = {}) =>

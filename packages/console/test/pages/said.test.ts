@@ -166,28 +166,26 @@ test('after a decision the next page shows that it was sent', async () => {
 });
 
 test('an instance with an open breaker is not called up', async () => {
+  // No call of another test tells the page how it really is.
+  const instance = await startInstance(visitors.studio.capstan, { name: 'resting' });
   const opened = await visitors.visit();
   const { page } = opened;
   await page.route('**/v1/capabilities?*', async (route) => {
     const response = await route.fetch();
     const body = (await response.json()) as { items: CapabilitySummary[] };
-    const items = body.items.map((one) => ({
-      ...one,
-      instances: one.instances.map((instance) =>
-        one.name === 'concat' ? { ...instance, breaker: { state: 'open', until: null } } : instance,
-      ),
-    }));
+    const items = body.items.flatMap(({ instances, ...one }) => {
+      const resting = instances.map((it) => ({ ...it, breaker: { state: 'open', until: null } }));
+      return one.name === 'resting' ? [{ ...one, instances: resting }] : [];
+    });
     await route.fulfill({ response, json: { ...body, items } });
   });
   await opened.go('/');
-  const row = page
-    .getByRole('list', { name: 'Instances in trouble' })
-    .getByRole('listitem')
-    .filter({ hasText: 'concat' });
-  await row.getByText('no calls').waitFor();
+  const row = page.getByRole('list', { name: 'Instances in trouble' }).getByRole('listitem');
+  await row.filter({ hasText: 'resting' }).getByText('no calls').waitFor();
   expect(await row.getByText('up', { exact: true }).count()).toBe(0);
   opened.expectQuiet();
   await opened.close();
+  await instance.stop();
 });
 
 test('a call by which a run corrects an input is no direct call', async () => {
