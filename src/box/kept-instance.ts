@@ -78,9 +78,10 @@ const loopLength = 5;
 /** @param failures ends in a row, with this one */
 export function nextStep(
   { restart, maxRestarts }: Pick<PlannedInstance, 'restart' | 'maxRestarts'>,
-  { isClean }: Pick<ProcessEnd, 'isClean'>,
+  { isClean, isOfOther }: Omit<ProcessEnd, 'reason'>,
   failures: number,
 ): 'restarting' | 'finished' | 'gave_up' {
+  if (isOfOther === true) return 'restarting';
   if (restart === 'never') return isClean ? 'finished' : 'gave_up';
   if (restart === 'on_failure' && isClean) return 'finished';
   return failures > maxRestarts ? 'gave_up' : 'restarting';
@@ -180,7 +181,7 @@ async function serve(kept: KeptState): Promise<ProcessEnd & { readonly servedMs:
   } catch (error) {
     kept.run?.kill();
     const end = await kept.run?.ended;
-    return { reason: describeInLine(error), isClean: end?.isClean ?? false, servedMs: 0 };
+    return { isClean: false, ...end, reason: describeInLine(error), servedMs: 0 };
   } finally {
     kept.isReady = false;
     over.abort();
@@ -195,7 +196,8 @@ async function keepRunning(kept: KeptState): Promise<boolean> {
   for (;;) {
     const end = await serve(kept);
     if (stopping.signal.aborted) return true;
-    failures = end.servedMs >= restartDelays.servedMs ? 1 : failures + 1;
+    const isOwn = end.isOfOther !== true;
+    if (isOwn) failures = end.servedMs >= restartDelays.servedMs ? 1 : failures + 1;
     const next = nextStep(planned, end, failures);
     if (next !== 'restarting') {
       const often = next === 'gave_up' && failures > 1 ? `, after ${failures} ends in a row` : '';
@@ -204,9 +206,9 @@ async function keepRunning(kept: KeptState): Promise<boolean> {
       await kept.announced?.stop();
       return next === 'finished';
     }
-    const pauseMs = kept.pauseMs(failures);
+    const pauseMs = kept.pauseMs(Math.max(1, failures));
     report('restarting', `${end.reason}; starts again in ${pauseMs / 1_000} s`);
-    if (failures === loopLength) {
+    if (isOwn && failures === loopLength) {
       report(
         'crash_loop',
         `${failures} ends in a row without ${restartDelays.servedMs / 1_000} s of service`,

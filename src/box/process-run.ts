@@ -21,6 +21,8 @@ export interface ProcessEnd {
   readonly reason: string;
   /** It ended by itself, with exit code 0. */
   readonly isClean: boolean;
+  /** Its process was killed for another instance in it. */
+  readonly isOfOther?: true;
 }
 
 export interface ProcessRun {

@@ -35,6 +35,8 @@ interface Hosted {
 
 interface HostState {
   process: ProcessRun | null;
+  /** The wrap for which the process is killed. */
+  killedFor: string | null;
   readonly wraps: Map<string, Hosted>;
 }
 
@@ -62,16 +64,22 @@ function openProcess(state: HostState, { environment, watchdog, log }: WrapsOpti
   );
   void opened.ended.then(({ reason }) => {
     state.process = null;
-    const ended = [...state.wraps.values()];
+    const ended = [...state.wraps];
+    const { killedFor } = state;
     state.wraps.clear();
-    for (const { end } of ended) end({ reason: `the process of the wraps ${reason}`, isClean: false });
+    state.killedFor = null;
+    for (const [name, { end }] of ended) {
+      const isOfOther = killedFor !== null && killedFor !== name;
+      const how = { reason: `the process of the wraps ${reason}`, isClean: false };
+      end(isOfOther ? { ...how, isOfOther } : how);
+    }
   });
   return opened;
 }
 
 export function createWrapsHost(options: WrapsOptions): WrapsHost {
-  const state: HostState = { process: null, wraps: new Map() };
-  const { graceMs = 3_000, log: logOwn } = options;
+  const state: HostState = { process: null, killedFor: null, wraps: new Map() };
+  const { graceMs = 10_000, log: logOwn } = options;
   return {
     launch: ({ planned, environment, log }, { text, folder }) => {
       state.process ??= openProcess(state, options);
@@ -93,6 +101,7 @@ export function createWrapsHost(options: WrapsOptions): WrapsHost {
         send({ do: 'stop', name });
         const late = setTimeout(() => {
           logOwn(`${name} does not stop, so the process of the wraps is killed`);
+          state.killedFor = name;
           opened.kill();
         }, limitMs + graceMs);
         await ended;

@@ -8,7 +8,12 @@ import { reportedFacts } from '@capstan/capability/bootstrap/start-program';
 import { readWrapFile } from '@capstan/wrap/wrap-file';
 import type { FromWraps, ToWraps, WrapStart } from './wraps-messages.ts';
 
-const instances = new Map<string, Promise<RunningInstance>>();
+interface ServedWrap {
+  readonly started: Promise<RunningInstance>;
+  readonly stopping: AbortController;
+}
+
+const instances = new Map<string, ServedWrap>();
 
 function send(message: FromWraps): void {
   process.send?.(message, () => undefined);
@@ -19,14 +24,10 @@ function messageOf(error: unknown): string {
 }
 
 /** @throws Error when the file has become invalid, or a step of the start fails */
-async function serve({
-  name,
-  text,
-  slots,
-  environment,
-  stopMs,
-  ...place
-}: WrapStart): Promise<RunningInstance> {
+async function serve(
+  { name, text, slots, environment, stopMs, ...place }: WrapStart,
+  signal: AbortSignal,
+): Promise<RunningInstance> {
   const reading = readWrapFile(text, { ...place, environment });
   if ('findings' in reading) throw new Error(reading.findings.map(({ message }) => message).join('; '));
   const capability = { ...reading.capability, max_concurrency: slots ?? reading.capability.max_concurrency };
@@ -34,15 +35,16 @@ async function serve({
     if (!/^\d\/8 /.test(line)) send({ name, is: 'log', line });
   };
   const settings = readSettings({ ...environment, ROUTER_URL: undefined });
-  const instance = await startInstance(capability, { settings, print, graceMs: stopMs });
+  const instance = await startInstance(capability, { settings, print, graceMs: stopMs, signal });
   send({ name, is: 'ready', facts: reportedFacts(capability) });
   return instance;
 }
 
 function start(wrap: WrapStart): void {
   const { name } = wrap;
-  const started = serve(wrap);
-  instances.set(name, started);
+  const stopping = new AbortController();
+  const started = serve(wrap, stopping.signal);
+  instances.set(name, { started, stopping });
   started.catch((error) => {
     instances.delete(name);
     send({ name, is: 'ended', reason: messageOf(error) });
@@ -50,7 +52,9 @@ function start(wrap: WrapStart): void {
 }
 
 async function stop(name: string): Promise<void> {
-  const instance = await instances.get(name)?.catch(() => undefined);
+  const hosted = instances.get(name);
+  hosted?.stopping.abort();
+  const instance = await hosted?.started.catch(() => undefined);
   instances.delete(name);
   await instance?.stop();
   if (instance !== undefined) send({ name, is: 'ended', reason: 'stopped' });

@@ -193,12 +193,34 @@ describe('what an instance has loaded', () => {
     two.handle = (_, response) => answer(response, 500, { ok: false, error: 'out of memory' });
     one.handle = two.handle;
     expect((await exec('small', 'huge')).status).toBe(502);
-    const { body } = await exec('small', 'huge', { timeout_ms: 1_000 });
-    expect(body.decision?.candidates.map(({ resident }) => resident)).not.toContain(true);
+    await waitFor('no instance to count as one that has it', async () => {
+      const { body } = await exec('small', 'huge', { timeout_ms: 1_000 });
+      return body.decision?.candidates.every(({ resident }) => resident !== true);
+    });
     await waitFor('the lists to be as before', async () => {
       const lists = [await residentOf(one), await residentOf(two)];
       return lists.every((list) => !list.includes('huge'));
     });
+  });
+
+  test('has what a call has loaded beside one that failed', async () => {
+    const one = await register('beside', { max_concurrency: 2 });
+    await waitFor('it to be vetted', () =>
+      api.db('instance').where({ name: 'beside' }).whereNotNull('affinity').first(),
+    );
+    const open: ((status: number) => void)[] = [];
+    one.handle = (_, response) =>
+      void open.push((status) => answer(response, status, { ok: status === 200, error: 'no', output: {} }));
+    const failing = exec('beside', 'x');
+    await waitFor('the first', () => open.length === 1);
+    const working = exec('beside', 'x');
+    await waitFor('both', () => open.length === 2);
+    open[0]?.(422);
+    expect((await failing).status).toBe(422);
+    await waitFor('the list to be empty', async () => (await residentOf(one)).length === 0);
+    open[1]?.(200);
+    expect((await working).status).toBe(200);
+    await isResident(one, ['x']);
   });
 
   test('is gone with its process', async () => {
@@ -353,7 +375,8 @@ describe('a chat', () => {
       const sent = await api.call('/v1/route', { body: asked, headers: { ...caller } });
       return JSON.parse(await sent.text()).candidates[0]?.resident;
     };
-    expect([await isResidentFor({ authorization }), await isResidentFor({})]).toEqual([true, false]);
+    await waitFor('the session to be loaded', () => isResidentFor({ authorization }));
+    expect(await isResidentFor({})).toBe(false);
     await waitFor(
       'its times',
       async () => (await api.db('load_time').where({ name: 'model.shared' })).length > 1,

@@ -122,8 +122,14 @@ it('gives the ports that the file names first, and applies a changed listen', as
       { program: [process.execPath, '-e', aServer], env: { NAME: name }, ...own },
     ]);
     await box.change(await planOf(JSON.stringify({ listen, capabilities: Object.fromEntries(entries) })));
-    const added = () => router.said.slice(before).filter(({ method }) => method === 'POST');
-    await waitFor('the registrations', () => added().length === entries.length);
+    const added = () =>
+      router.said
+        .slice(before)
+        .filter(({ method, path }) => method === 'POST' && path === '/v1/capabilities');
+    await waitFor(
+      'the registrations',
+      () => new Set(added().map(({ body }) => body.name)).size === entries.length,
+    );
     return Object.fromEntries(added().map(({ body }) => [String(body.name), new URL(String(body.endpoint))]));
   };
   const alone = await change({ a: {} });

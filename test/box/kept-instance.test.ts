@@ -25,6 +25,11 @@ it.each([
   expect(nextStep({ restart, maxRestarts }, { isClean }, failures)).toBe(expected);
 });
 
+it('an end with the process of another instance is none of its own', () => {
+  const end = { isClean: false, isOfOther: true } as const;
+  expect(nextStep({ restart: 'never', maxRestarts: 0 }, end, 9)).toBe('restarting');
+});
+
 const facts: Registrable = {
   spec: {
     name: 'a',

@@ -53,7 +53,7 @@ it('kills the process when a wrap in it does not stop, which ends the others too
   const [first, other] = [await launch('first'), await launch('other')];
   await first.hang();
   await first.stop(0);
-  expect([await first.ended, await other.ended]).toEqual([end, end]);
+  expect([await first.ended, await other.ended]).toEqual([end, { ...end, isOfOther: true }]);
   const again = await launch('first');
   await again.hang();
   again.kill();

@@ -135,3 +135,28 @@ test.each([
     expect(readsAgain({ spec_digest }, changed)).toBe(isRead);
   },
 );
+
+/** The editor knows the spec `a` of `trim`. @returns the queries that a frame reads again */
+function readAfter(changed: Partial<Instance>): string[] {
+  const instance = { name: 'trim', endpoint: 'http://one', spec_digest: 'a' } as Instance;
+  const queries = new QueryClient();
+  queries.setQueryData(['capabilities', 'specs'], { items: [{ name: 'trim', instances: [instance] }] });
+  queries.setQueryData(['validation', 'text'], { findings: [] });
+  applyFrame(queries, { kind: 'instance', data: { ...instance, ...changed } });
+  const isRead = (key: readonly string[]): boolean => queries.getQueryState(key)?.isInvalidated === true;
+  return [
+    ['capabilities', 'specs'],
+    ['validation', 'text'],
+  ]
+    .filter(isRead)
+    .map(([name = '']) => name);
+}
+
+test.each([
+  ['an instance as before, whatever it holds', { in_flight: 3 } as Partial<Instance>, []],
+  ['an instance that is not examined yet', { name: 'new', spec_digest: null }, []],
+  ['the spec of a new capability', { name: 'new', spec_digest: 'b' }, ['capabilities', 'validation']],
+  ['a changed spec', { spec_digest: 'b' }, ['capabilities', 'validation']],
+])('the editor reads its specs again only for a new one: %s', (_, changed, read) => {
+  expect(readAfter(changed)).toEqual(read);
+});

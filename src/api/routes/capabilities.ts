@@ -64,7 +64,7 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'List registered capabilities with their instances',
     scope: 'capability:read',
     description:
-      'Those that serve the project: its own, and those that others share with it. `projects=all` lists those of all projects, for operators. `include=spec` adds the latest spec of each.',
+      'Those that serve the project: its own, and those that others share with it. `projects=all` lists those of all projects, for operators. `include=spec` adds the spec of each that serves the project: the one in use, else the latest.',
     query: ListQuery.extend({
       tag: Tag.optional(),
       state: InstanceState.optional(),

@@ -56,22 +56,22 @@ interface NamesInProject {
 }
 
 /** Of a spec: its description, and all of it when it was asked for. */
-interface LatestSpec {
+interface BestSpec {
   readonly name: string;
   readonly description: string;
   readonly spec: CapabilitySpec | null;
 }
 
-/** By name: the latest spec of each. @param isWhole whether more than the description is read */
-export async function listLatestSpecs(
+/** By name: the spec in use of each, else the latest. @param isWhole whether more than the description is read */
+export async function listBestSpecs(
   db: Db,
   { projectId, names }: NamesInProject,
   isWhole: boolean,
-): Promise<ReadonlyMap<string, LatestSpec>> {
-  const rows = await query<LatestSpec>(db).all(
+): Promise<ReadonlyMap<string, BestSpec>> {
+  const rows = await query<BestSpec>(db).all(
     `select distinct on (s.name) s.name, s.spec ->> 'description' as description,
        case when :isWhole then s.spec end as spec ${specsOfInstances}
-     where i.name = any(:names) and serves(i.owner_project, i.shared_with, :projectId) order by s.name, s.created_at desc`,
+     where i.name = any(:names) and serves(i.owner_project, i.shared_with, :projectId) order by s.name, ${bestFirst}`,
     { projectId, names: [...names], isWhole },
   );
   return new Map(rows.map((row) => [row.name, row]));

@@ -97,12 +97,12 @@ export async function foldLoadTimes(db: Db, reports: readonly LoadReport[]): Pro
 /** Deletes the times of all but the newest keys. A key that another process writes now stays. */
 async function forgetKeys(db: Db, capabilities: readonly Pick<LoadReport, 'name' | 'owner_project'>[]) {
   await db.raw(
-    `with old as (select owner_project, name, key from (
+    `with old as (select owner_project, name, key, seen_at from (
        select t.*, row_number() over (partition by owner_project, name order by seen_at desc) as place from load_time t
        where key <> '' and (owner_project, name) in (
          select owner_project, name from json_to_recordset(?::json) as r (owner_project text, name text))) t
        where place > ${mostTimed}),
-     locked as (select owner_project, name, key from load_time where (owner_project, name, key) in (select * from old)
+     locked as (select owner_project, name, key from load_time where (owner_project, name, key, seen_at) in (select * from old)
        for update skip locked)
      delete from load_time where (owner_project, name, key) in (select * from locked)`,
     [toJsonb(capabilities.map(({ owner_project, name }) => ({ owner_project, name })))],

@@ -323,7 +323,12 @@ function toPlaces({ shown, possible }: Choice, { capability, priorMs }: AskedCho
   const [first] = places;
   const more = possible - shown.length;
   if (first === undefined || more <= 0) return places;
-  return [...places, { ...first, instanceId: `others of ${capability}`, slots: first.slots * more }];
+  const { load, ...others } = first;
+  const durationMs = first.durationMs + (load?.ms ?? 0); // each of them loads by itself
+  return [
+    ...places,
+    { ...others, instanceId: `others of ${capability}`, durationMs, slots: first.slots * more },
+  ];
 }
 
 /** A call is bounded by the run's ceiling and by the rest of the day's budget. */

@@ -17,7 +17,7 @@ import { LRUCache } from 'lru-cache';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import { type LastCallRow, listLastCalls, summariseCalls } from '../../db/attempt/call-summary.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
-import { type CapabilitySpecRow, listLatestSpecs, listSpecs } from '../../db/instance/capability-spec.ts';
+import { type CapabilitySpecRow, listBestSpecs, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import {
   type ListedInstance,
@@ -66,7 +66,7 @@ export async function listCapabilities(
   const groups = new Map<string, ListedInstance[]>();
   for (const row of rows) groups.set(row.name, [...(groups.get(row.name) ?? []), row]);
   const named = { projectId: project_id, names: [...groups.keys()] };
-  const specs = await listLatestSpecs(db, named, include === 'spec');
+  const specs = await listBestSpecs(db, named, include === 'spec');
   const show = (row: ListedInstance) => toInstance(row, projects === 'all' ? row.owner_project : project_id);
   return toPage([...groups.entries()], limit, {
     key: ([name]) => name,

@@ -32,7 +32,7 @@ import { claimInstance } from './claim.ts';
 import { countTokens, refuseOfKey } from './key-limits.ts';
 import { type AcceptedCall, addressOf, continueLater, readAdopted } from './later-calls.ts';
 import { MeteredCall } from './metered-call.ts';
-import { reportInstance, reportOverrun } from './report-instance.ts';
+import { reportFailedLoad, reportInstance, reportOverrun } from './report-instance.ts';
 import { settleCall } from './reservation.ts';
 
 /**
@@ -239,6 +239,7 @@ function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
       const call = { request, claimed };
       observeAttemptEnd(ctx, call, ending);
       countTokens(ctx, request, ending);
+      reportFailedLoad(ctx, claimed, ending.delivery);
       const isAccepted = await settleCall(ctx, call, ending);
       if (claimed.answered?.body) await forgetAnswer(ctx.db, claimed.claim.attempt_id);
       reportInstance(ctx, call, ending.delivery);

@@ -65,7 +65,7 @@ export async function claimInstance(
   });
   const key = search.keyIn(ctx.fleet.seenBy(target.projectId).of(capability));
   const line = lineOf({ ...target.route, scope });
-  const own = { target, search, key, line, queue: queueOf(line, key), deadline };
+  const own = { target, search, key, line, queue: queueOf(line, key), beganAt, deadline };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
     return toClaimEnd(ctx, own, lookOnceMore(ctx, own, inLine)); // N4
@@ -116,6 +116,8 @@ interface OwnSearch {
 }
 
 interface HopefulSearch extends OwnSearch {
+  /** On the clock of `performance.now()`. */
+  readonly beganAt: number;
   readonly line: string;
   readonly queue: string;
   readonly tried: ReadonlySet<string>;
@@ -126,11 +128,11 @@ const wantAgainMs = 500;
 
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(ctx: Ctx, hopeful: HopefulSearch): Promise<SearchEnd | null> {
-  const { target, search, key, line, queue, tried, deadline } = hopeful;
+  const { target, search, key, line, queue, tried, beganAt, deadline } = hopeful;
   const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
   const { capability, priority } = route;
-  const wish = { capability, line: `${line} ${priority}`, key, sinceMs: performance.now() };
+  const wish = { capability, line: `${line} ${priority}`, key, sinceMs: beganAt };
   while (performance.now() < deadline && !signal.aborted) {
     if ((await target.isHeld?.()) === true) return null; // C9
     search.forgetMoment();

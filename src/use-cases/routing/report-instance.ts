@@ -72,19 +72,35 @@ const hasFailedToLoad: ReadonlySet<CallOutcome['kind']> = new Set([
   'failed',
   'overloaded',
   'not_sent',
+  'unsent',
+  'withheld',
   'lost',
   'invalid',
 ]);
 
-function reportResidency(
+/** Before the slot of the call is free for one that would find the key. */
+export function reportFailedLoad(
   { residency: recorder }: Ctx,
-  { claimed: { instance, residency } }: MadeCall,
-  { outcome, durationMs }: Pick<Delivery, 'outcome' | 'durationMs'>,
+  { instance, residency }: Claimed,
+  { outcome }: Delivery,
 ): void {
   if (residency?.isResident === false && hasFailedToLoad.has(outcome.kind))
     recorder.noteUnloaded(instance, residency.key);
+}
+
+function reportResidency(
+  { residency: recorder, fleet }: Ctx,
+  { claimed: { instance, residency } }: MadeCall,
+  { outcome, durationMs }: Pick<Delivery, 'outcome' | 'durationMs'>,
+): void {
   if (outcome.kind !== 'answered') return;
-  if (residency !== undefined) recorder.recordCall(instance, residency, durationMs);
+  if (residency !== undefined) {
+    recorder.recordCall(instance, residency, durationMs);
+    // A failed call beside it may have taken the key off the list, where nothing else has its place.
+    const { resident = [], max_resident } = fleet.find(instance.instance_id) ?? {};
+    if (!resident.includes(residency.key) && resident.length < (max_resident ?? 1))
+      recorder.noteServed(instance, residency.key);
+  }
   if (outcome.resident !== undefined) recorder.noteReport(instance, outcome.resident);
 }
 

@@ -113,7 +113,8 @@ export async function findHealthFault(healthUrl: string, timeoutMs: number): Pro
   }
 }
 
-const Reported = Health.pick({ queue_depth: true, resident: true });
+/** Without the queue: its depth would be old when it arrives. */
+const Reported = Health.pick({ resident: true });
 
 /** What an instance in another process reports. @param local its address on this machine */
 export async function readReport(local: string): Promise<HealthReport> {

@@ -25,7 +25,7 @@ export function capabilitiesQuery() {
   });
 }
 
-/** With the latest spec of each. */
+/** With the spec of each. */
 export function specsQuery() {
   return queryOptions({
     queryKey: ['capabilities', 'specs'],

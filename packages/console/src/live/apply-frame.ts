@@ -58,20 +58,34 @@ function applyInstance(queries: QueryClient, instance: Instance): void {
     ...shown,
     instances: putInstance(shown.instances, instance),
   });
-  queries.setQueryData<Page<CapabilitySummary>>(['capabilities'], (page) => {
-    if (page?.items.some(({ name }) => name === instance.name) !== true) {
-      void queries.invalidateQueries({ queryKey: ['capabilities'] });
-      void queries.invalidateQueries({ queryKey: ['validation'] });
-      return page;
-    }
-    return { ...page, items: page.items.map((one) => (one.name === instance.name ? patch(one) : one)) };
-  });
+  const list = queries.getQueryData<Page<CapabilitySummary>>(['capabilities']);
+  if (list !== undefined && !isListed(list, instance)) {
+    refresh(queries, { queryKey: ['capabilities'], exact: true });
+    refresh(queries, { queryKey: ['validation'] });
+  } else if (list !== undefined) {
+    const items = list.items.map((one) => (one.name === instance.name ? patch(one) : one));
+    queries.setQueryData<Page<CapabilitySummary>>(['capabilities'], { ...list, items });
+  }
+  applySpec(queries, instance);
   const known = queries.getQueryData<CapabilityDetail>(['capability', instance.name]);
   if (known === undefined) return;
   queries.setQueryData<CapabilityDetail>(['capability', instance.name], patch(known));
-  if (isSpecShown(known, instance)) return;
-  void queries.invalidateQueries({ queryKey: ['capability', instance.name] });
-  void queries.invalidateQueries({ queryKey: ['capabilities', 'specs'] });
+  if (!isSpecShown(known, instance)) refresh(queries, { queryKey: ['capability', instance.name] });
+}
+
+function isListed({ items }: Page<CapabilitySummary>, { name }: Instance): boolean {
+  return items.some((one) => one.name === name);
+}
+
+/** The editor's specs are read again when one of them is new. */
+function applySpec(queries: QueryClient, instance: Instance): void {
+  const { name, spec_digest } = instance;
+  const specs = queries.getQueryData<Page<CapabilitySummary>>(['capabilities', 'specs']);
+  if (specs === undefined || spec_digest === null) return;
+  const known = specs.items.find((one) => one.name === name)?.instances ?? [];
+  if (known.some((one) => one.spec_digest === spec_digest)) return;
+  refresh(queries, { queryKey: ['capabilities', 'specs'] });
+  refresh(queries, { queryKey: ['validation'] });
 }
 
 /** False when the spec of an instance was read, or has changed, after its capability was. One is listed for each version. */

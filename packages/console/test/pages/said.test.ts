@@ -166,7 +166,7 @@ test('after a decision the next page shows that it was sent', async () => {
 });
 
 test('an instance with an open breaker is not called up', async () => {
-  // No call of another test tells the page how it really is.
+  // No call of another test shows the page how it really is.
   const instance = await startInstance(visitors.studio.capstan, { name: 'resting' });
   const opened = await visitors.visit();
   const { page } = opened;

@@ -439,7 +439,7 @@ export const CapabilitySummary = z
     name: CapabilityName,
     versions: z.array(z.string()),
     description: z.string().nullable(),
-    /** The latest that its instances returned, with `include=spec`; absent: none has returned one. */
+    /** The one in use, else the latest, with `include=spec`; absent: no instance that serves the project has returned one. */
     spec: CapabilitySpec.optional(),
     instances: z.array(Instance),
   })

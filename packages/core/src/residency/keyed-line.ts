@@ -20,7 +20,7 @@ import {
 } from '../routing/call-line.ts';
 import { freeSlots, lineMs } from '../routing/estimate.ts';
 import type { InstanceSnapshot, Residency } from '../routing/types.ts';
-import { type KeyedFleet, keyAt, keysOf, ownMs, residencyOf, serveKey } from './residency.ts';
+import { isOwnKey, type KeyedFleet, keyAt, keysOf, ownMs, residencyOf, serveKey } from './residency.ts';
 
 /** A call in line, of those in the order of the line. */
 export interface KeyedMember extends SlotRefusal, Pick<LineWish, 'key'> {
@@ -126,7 +126,7 @@ class Seats {
   readonly #fleet: KeyedFleet;
   readonly #able: ReadonlySet<string>;
   readonly #nowMs: number;
-  /** Where a key counts: everywhere, if no instance declares an affinity, as then the steps do. */
+  /** Where the key of a capability counts: where it is declared; everywhere, if no instance does, as then the steps do. */
   readonly #isKeyed: (instance: InstanceSnapshot) => boolean;
   /** Those with a free slot. */
   #open: readonly Seat[];
@@ -159,7 +159,7 @@ class Seats {
   #found(key: string, { instance, found }: Seat): Residency {
     const known = found.get(key);
     if (known !== undefined) return known;
-    const keyOn = (): string | null => (this.#isKeyed(instance) ? key : null);
+    const keyOn = (): string | null => (isOwnKey(key) || this.#isKeyed(instance) ? key : null);
     const own = residencyOf({ ...this.#fleet, instances: [instance] }, keyOn, this.#nowMs);
     const residency = own?.get(instance.instance_id) ?? withoutKey(instance, key, this.#fleet.priorMs);
     found.set(key, residency);

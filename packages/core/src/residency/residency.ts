@@ -63,16 +63,21 @@ export function ownKey(projectId: string | null, key: string | null): string | n
   return `${ofProject}${partsEnd}#${hashText(ofProject)}`;
 }
 
+/** W6: it comes from the caller, so it counts on every instance. */
+export function isOwnKey(key: string): boolean {
+  return key.includes(partsEnd);
+}
+
 /** W6: the key of a call on an instance. */
 export function keyAt(key: string, { owner_project }: Pick<InstanceSnapshot, 'owner_project'>): string {
-  if (!key.includes(partsEnd)) return key;
-  const [projectId, own = '', hash = ''] = key.split(partsEnd);
+  if (!isOwnKey(key)) return key;
+  const [projectId, own, hash] = key.split(partsEnd) as [string, string, string];
   return projectId === owner_project ? own : hash;
 }
 
 /** What it may be on any instance. */
 export function keysOf(key: string): readonly string[] {
-  return key.includes(partsEnd) ? key.split(partsEnd).slice(1) : [key];
+  return isOwnKey(key) ? key.split(partsEnd).slice(1) : [key];
 }
 
 type HolderOfKeys = Pick<InstanceSnapshot, 'resident' | 'distrusted'>;

@@ -131,8 +131,8 @@ export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: Rout
 const callsToLearn = 1.5;
 
 /**
- * Whether the learnt duration of its calls exceeds the time that is left: of those with the key, which have it loaded or
- * not, else of all.
+ * Whether the learnt duration of its calls exceeds the time that is left: of those with the key, once it is known how
+ * long a load takes, else of all.
  */
 function isTooSlow(
   { instance_id, duration_ms, deviation_ms, success_count }: InstanceSnapshot,
@@ -140,7 +140,7 @@ function isTooSlow(
 ): boolean {
   if (leftMs === null) return false;
   const found = residency?.get(instance_id);
-  if (found?.isLearnt === true) return ownMs(found) > leftMs;
+  if (found?.isLearnt === true && found.loadMs > 0) return ownMs(found) > leftMs;
   if (duration_ms === null || success_count < callsToLearn) return false;
   return longCallMs(duration_ms, deviation_ms) > leftMs;
 }

@@ -469,6 +469,25 @@ it('a key counts where an affinity is declared, or everywhere if none is', () =>
   expect(turns([busyPlain, freePlain], [aCall('1', 'x')])).toEqual([]);
 });
 
+it('a key of the caller counts everywhere', () => {
+  const key = ownKey('prj_one', 'x') as string;
+  const own = { owner_project: 'prj_one' };
+  const plain = anInstance('plain', {
+    ...own,
+    duration_ms: 23_000,
+    resident: ['x'],
+    held: 1,
+    busy_since_ms: now - 22_999,
+  });
+  expect(turns([plain, aBox('free', 'z', own)], [aCall('1', key)])).toEqual([]);
+  expect(
+    turns(
+      [{ ...plain, held: 0 }, aBox('full', 'z', { ...own, ...busy })],
+      [aCall('1', 'y'), aCall('2', key)],
+    ),
+  ).toEqual(['2 passes']);
+});
+
 it('a call without a load goes where no key counts, not where it must load', () => {
   const plain = anInstance('plain', { duration_ms: 23_000 });
   const picky = aCall('2', 'w', { awaits: 'cold', refuses: ['plain'] });

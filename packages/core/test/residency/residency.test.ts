@@ -216,6 +216,11 @@ describe('a call with little time left', () => {
     expect(verdictsOf({ duration_ms: 6_000, deviation_ms: 1_000, resident: ['y'] })).toEqual(['no_time']);
   });
 
+  it('is made where its one call had to load: that does not show what a warm one takes', () => {
+    const once = { x: { warmMs: null, coldMs: 60_000 }, '': { warmMs: null, coldMs: 60_000 } };
+    expect(verdictsOf({ duration_ms: 60_000, success_count: 1, resident: ['x'] }, once)).toEqual([]);
+  });
+
   it('with a key that was never seen is judged by all calls, so that its times can be learnt', () => {
     expect(verdictsOf({ duration_ms: 35_000, resident: ['x'] }, usual)).toEqual(['no_time']);
     expect(verdictsOf({ duration_ms: 6_000, deviation_ms: 1_000, resident: ['y'] }, usual)).toEqual([]);
