@@ -13,6 +13,7 @@ import {
   timeWeight,
 } from '@capstan/core/residency/residency';
 import type { InstanceSnapshot, Residency } from '@capstan/core/routing/types';
+import { LRUCache } from 'lru-cache';
 import {
   dropKeys,
   foldLessons,
@@ -48,6 +49,7 @@ interface ResidencyCtx extends PartBase {
 
 const serveWithinMs = 100;
 const learnEveryMs = 2_000;
+const lostMs = 3_600_000;
 
 type Keyed = Pick<SeenTimes, 'isCold' | 'durationMs'>;
 
@@ -129,6 +131,8 @@ class Recorder implements ResidencyRecorder {
   readonly #served: LateWriter;
   readonly #learnt: LateWriter;
   readonly #seen = new Collected();
+  /** Keys that failed calls have taken off lists: a call beside them may show that they are loaded. */
+  readonly #lost = new LRUCache<string, true>({ max: 1_000, ttl: lostMs });
 
   constructor(ctx: ResidencyCtx) {
     this.#ctx = ctx;
@@ -137,13 +141,17 @@ class Recorder implements ResidencyRecorder {
   }
 
   noteServed({ instance_id }: Owned, key: string): void {
-    if (!this.#ctx.fleet.noteServed(instance_id, key)) return;
-    this.#seen.addServed(instance_id, key);
+    if (this.#ctx.fleet.noteServed(instance_id, key)) this.#addServed(instance_id, key);
+  }
+
+  #addServed(instanceId: string, key: string): void {
+    this.#seen.addServed(instanceId, key);
     this.#served.begin();
   }
 
   noteUnloaded({ instance_id }: Owned, key: string): void {
     this.#ctx.fleet.noteUnloaded(instance_id, key);
+    this.#lost.set(`${instance_id} ${key}`, true);
     this.#seen.addUnloaded(instance_id, key);
     this.#served.begin();
   }
@@ -154,12 +162,17 @@ class Recorder implements ResidencyRecorder {
   }
 
   recordCall(instance: Owned, residency: Residency, callMs: number): void {
+    const { instance_id } = instance;
     const { key } = residency;
+    if (this.#lost.delete(`${instance_id} ${key}`)) {
+      this.#ctx.fleet.noteServed(instance_id, key);
+      this.#addServed(instance_id, key);
+    }
     const times = readTimes(residency, callMs);
     if (!times.isClear) return;
     for (const one of [key, anyKey]) this.#seen.addTime(instance, one, times);
     const distrusted = times.isDistrusted ? { [key]: this.#ctx.fleet.nowMs() + distrustMs } : {};
-    this.#seen.addLesson(instance.instance_id, times.ratio, distrusted);
+    this.#seen.addLesson(instance_id, times.ratio, distrusted);
     this.#learnt.begin();
   }
 

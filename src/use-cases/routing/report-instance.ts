@@ -89,18 +89,12 @@ export function reportFailedLoad(
 }
 
 function reportResidency(
-  { residency: recorder, fleet }: Ctx,
+  { residency: recorder }: Ctx,
   { claimed: { instance, residency } }: MadeCall,
   { outcome, durationMs }: Pick<Delivery, 'outcome' | 'durationMs'>,
 ): void {
   if (outcome.kind !== 'answered') return;
-  if (residency !== undefined) {
-    recorder.recordCall(instance, residency, durationMs);
-    // A failed call beside it may have taken the key off the list, where nothing else has its place.
-    const { resident = [], max_resident } = fleet.find(instance.instance_id) ?? {};
-    if (!resident.includes(residency.key) && resident.length < (max_resident ?? 1))
-      recorder.noteServed(instance, residency.key);
-  }
+  if (residency !== undefined) recorder.recordCall(instance, residency, durationMs);
   if (outcome.resident !== undefined) recorder.noteReport(instance, outcome.resident);
 }
 

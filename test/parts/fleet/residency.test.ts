@@ -160,6 +160,20 @@ it('a key whose load has failed is loaded nowhere, unless it is served again', a
   expect(await residentOf(row)).toEqual(['huge', 'a', 'b']);
 });
 
+it('a key whose load has failed is loaded if a call beside it succeeds, whatever polls have read meanwhile', async () => {
+  const row = await anInstance();
+  const { fleet, recorder } = aRouter();
+  await fleet.refresh();
+  recorder.noteServed(row, 'sdxl');
+  await recorder.flush();
+  recorder.noteUnloaded(row, 'sdxl');
+  await fleet.refresh(); // before the loss is written
+  expect(seenBy(fleet, row.name)?.resident).toEqual(['sdxl']);
+  recorder.recordCall(row, expected, 1_000);
+  await recorder.flush();
+  expect(await residentOf(row)).toEqual(['sdxl']);
+});
+
 it('a report that cannot be written loses no other', async () => {
   const [one, other] = [await anInstance(), await anInstance()];
   const { fleet, recorder } = aRouter();
