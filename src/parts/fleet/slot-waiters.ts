@@ -48,9 +48,8 @@ function linesOf(group: Iterable<WaitingCall>): Iterable<readonly WaitingCall[]>
 
 /** Those of a line to wake for a slot of an instance. */
 function pickOf(line: readonly WaitingCall[], instance: InstanceSnapshot): readonly WaitingCall[] {
-  const [first, ...others] = line.toSorted((a, b) => a.sinceMs - b.sinceMs);
-  if (first === undefined) return [];
-  const inOrder = [first, ...others];
+  const inOrder = line.toSorted((a, b) => a.sinceMs - b.sinceMs);
+  const [first] = inOrder as [WaitingCall];
   const warm = inOrder.find(({ key }) => key !== null && instance.resident?.includes(keyAt(key, instance)));
   if (warm === undefined) return inOrder.slice(0, mostWoken);
   return warm !== first && performance.now() - first.sinceMs >= passedMs ? [first, warm] : [warm];

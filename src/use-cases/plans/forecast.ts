@@ -259,7 +259,8 @@ function priceCall(
   const whenLoaded = loadedRequest(request);
   const roomUsd = within.hidesHeadroom ? (route.runCeilingUsd ?? null) : within.headroomUsd;
   const worst = (prices?.mostNano ?? 0n) * BigInt(attempts);
-  const least = toNanoUsd(findPriceRange(instances, whenLoaded)?.leastUsd ?? 0);
+  const loaded = whenLoaded === request ? prices : findPriceRange(instances, whenLoaded);
+  const least = toNanoUsd(loaded?.leastUsd ?? 0);
   const expected = toNanoUsd(
     best === null ? (prices?.likelyUsd ?? 0) : likelyCost(best.instance, request, best.costUsd),
   );
