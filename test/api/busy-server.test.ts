@@ -8,7 +8,8 @@ const pool = 2;
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi({ DATABASE_POOL: pool });
+  // No maintenance: it would take one of the connections.
+  api = await startTestApi({ DATABASE_POOL: pool, MAINTENANCE_MS: 60_000 });
 });
 afterAll(() => api.close());
 
