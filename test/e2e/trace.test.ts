@@ -106,8 +106,9 @@ test.each(isLong ? (['queued', 'inline'] as const) : (['queued'] as const))(
     const steps = [say, next].map((step) => ({ ...step, dispatch }));
     const run = await submit({ pipeline: 'traced', version: dispatch, steps }, { traceparent: header });
     expect(run.state).toBe('succeeded');
-    await spanOf(traceId, 'run traced');
-    await spanOf(traceId, 'step again');
+    await Promise.all(
+      ['POST /v1/runs', 'run traced', 'step say', 'step again'].map((name) => spanOf(traceId, name)),
+    );
     await waitFor('both of Python', () => {
       const told = collector.spans.filter((span) => span.traceId === traceId);
       return told.filter(({ name }) => /Python|exec/.test(name)).length === 4;
@@ -179,7 +180,9 @@ test.runIf(isLong)('the run that a step starts, and the items of a list, are in 
   const work = await waitFor('the step below', () =>
     collector.spans.find((span) => span.traceId === traceId && span.name === 'step say'),
   );
-  await Promise.all(['run below', 'step sub', 'run above'].map((name) => spanOf(traceId, name)));
+  await Promise.all(
+    ['run below', 'step sub', 'run above', 'POST /v1/runs'].map((name) => spanOf(traceId, name)),
+  );
   expect(lineOf(work).slice(0, 5)).toEqual([
     'step say',
     'run below',
