@@ -69,22 +69,22 @@ test('a drained instance ends its open call, and new calls go elsewhere until it
 
 test('an instance is warmed up before it gets calls that another one can take', async () => {
   const name = 'warmed';
-  const cold = await startInstance(capstan, { name, warm_up: { input: { warm: true } } });
-  const held = onCommand();
-  cold.handle = held.handle;
+  const submit = async () => (await capstan.submit([{ id: 'a', capability: name, input: {} }])).run_id;
   const paid = await startInstance(capstan, { name, cost_model: { type: 'per_call', rate_usd: 0.01 } });
+  await capstan.ended(await submit()); // its router knows the one that can take calls
+  const held = onCommand();
+  const warm_up = { input: { warm: true } };
+  const cold = await startInstance(capstan, { name, warm_up, handle: held.handle });
   await waitFor('the warm-up', () => cold.execs.length === 1);
   expect(await stateOf(name, cold.endpoint)).toBe('warming');
-  const first = await capstan.submit([{ id: 'a', capability: name, input: {} }]);
-  expect(await capstan.ended(first.run_id)).toMatchObject({ steps: [{ endpoint: paid.endpoint }] });
+  expect(await capstan.ended(await submit())).toMatchObject({ steps: [{ endpoint: paid.endpoint }] });
   held.go();
   await waitFor('it to be warm', async () => (await stateOf(name, cold.endpoint)) === 'up');
   expect(cold.execs.map(({ input }) => input)).toEqual([{ warm: true }]);
   cold.handle = echo;
   // A router learns of it by its next poll.
   await waitFor('a call on the warm instance', async () => {
-    const { run_id } = await capstan.submit([{ id: 'a', capability: name, input: {} }]);
-    return (await capstan.ended(run_id)).steps[0]?.endpoint === cold.endpoint;
+    return (await capstan.ended(await submit())).steps[0]?.endpoint === cold.endpoint;
   });
   await Promise.all([cold.stop(), paid.stop()]);
 });

@@ -1,7 +1,9 @@
 /** Instances made for tests: real HTTP servers with scripted answers that record every `/exec`. */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { SharedWith } from '@capstan/core/contracts/capability';
+import { choosePort } from '../../src/dev/ports.ts';
 import type { Capstan } from './capstan.ts';
 
 export interface Exec {
@@ -52,6 +54,8 @@ export interface InstanceOptions {
   readonly affinity?: string;
   readonly max_resident?: number;
   readonly resident?: readonly string[];
+  /** Its answers to the first calls, of which one may come before it is known here. Default: their input. */
+  readonly handle?: Handler;
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
@@ -103,7 +107,7 @@ export async function startInstance(
   const instance: Instance = {
     endpoint: '',
     execs: [],
-    handle: echo,
+    handle: options.handle ?? echo,
     health: {},
     stop: () => closeServer(server),
   };
@@ -129,7 +133,8 @@ export async function startInstance(
     });
     await instance.handle(exec, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // None that the system gives away: a Capstan looks for an instance that is gone, at a port that others would have.
+  await once(server.listen(await choosePort([]), '127.0.0.1'), 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   Object.assign(instance, { endpoint });
   const { status, body } = await capstan.request('POST', '/v1/capabilities', {

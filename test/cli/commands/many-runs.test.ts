@@ -11,11 +11,6 @@ async function capstan(words: readonly string[], answers: readonly (object | str
   const asked: string[] = [];
   let next = 0;
   const url = await serve(async (request, response) => {
-    // The port was that of an instance of other tests.
-    if (request.url === '/health') {
-      response.end();
-      return;
-    }
     let body = '';
     for await (const chunk of request) body += chunk;
     const key = request.headers['idempotency-key'];

@@ -57,7 +57,7 @@ const mixInput = {
   },
 };
 
-const members: readonly (InstanceOptions & { readonly handle?: Handler })[] = [
+const members: readonly InstanceOptions[] = [
   { name: 'trim' },
   { name: 'trim', tags: ['cloud'], cost_model: { type: 'per_call', rate_usd: 0.002 } },
   { name: 'join', cost_model: { type: 'per_call', rate_usd: 0.01 } },
@@ -74,10 +74,9 @@ const members: readonly (InstanceOptions & { readonly handle?: Handler })[] = [
 type Lender = CapstanClient & { readonly mediaUrl: string };
 
 async function startMember(capstan: Lender, index: number): Promise<Instance> {
-  const { handle = echo, ...options } = members[index] as (typeof members)[number];
-  const instance = await startInstance(capstan, { ...options, shared_with: 'all' });
-  instance.handle = options.name === 'concat' ? writing(capstan.mediaUrl) : handle;
-  return instance;
+  const options = members[index] as InstanceOptions;
+  const handle = options.name === 'concat' ? writing(capstan.mediaUrl) : options.handle;
+  return startInstance(capstan, { ...options, ...(handle && { handle }), shared_with: 'all' });
 }
 
 const heartbeatMs = 20_000;
