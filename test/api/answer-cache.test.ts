@@ -20,7 +20,10 @@ let double: Instance;
 const paid = { cost_model: { type: 'per_call', rate_usd: 0.25 } };
 
 beforeAll(async () => {
-  [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
+  [api, provider] = await Promise.all([
+    startTestApi({ MAINTENANCE_MS: 60_000 }), // it would delete old answers before the test does
+    startModelServer(),
+  ]);
   models = createServedModels(api, provider);
   await models.start('model.fast', priceAt(0.1, [1, 2]));
   double = await registerInstance(api, { name: 'double', deterministic: true, ...paid });

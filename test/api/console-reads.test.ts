@@ -22,7 +22,8 @@ import { waitFor } from '../support/wait.ts';
 let api: TestApi;
 let foreign: Record<string, string>;
 beforeAll(async () => {
-  api = await startTestApi();
+  // No maintenance: it would delete old runs.
+  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
   foreign = { authorization: `Bearer ${(await api.createProject('other')).apiKey}` };
 });
 afterAll(() => api.close());

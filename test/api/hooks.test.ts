@@ -14,7 +14,8 @@ import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi();
+  // No maintenance: it would delete old deliveries before the test does.
+  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
   await storePipeline('receive');
 });
 afterAll(() => api.close());

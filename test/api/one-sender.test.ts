@@ -18,6 +18,7 @@ beforeAll(async () => {
     BODY_LIMIT_BYTES: 65_536,
     DEFINITION_LIMIT_BYTES: 65_536,
     DATABASE_POOL: 2,
+    MAINTENANCE_MS: 60_000, // it would take a connection, and wait for the locked table
     DATABASE_HISTORY_POOL: 5,
   });
   other = { authorization: `Bearer ${(await api.createProject('other')).apiKey}` };

@@ -10,7 +10,8 @@ import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi();
+  // No maintenance: it would give waiting runs their turn, and mark starts again.
+  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
   await anInstance(api.db, { name: 'x' });
 });
 afterAll(() => api.close());

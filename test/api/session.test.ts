@@ -9,7 +9,8 @@ import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi({}, { keyTrustMs: 0 });
+  // No maintenance: it would delete old sessions before the test does.
+  api = await startTestApi({ MAINTENANCE_MS: 60_000 }, { keyTrustMs: 0 });
   await anInstance(api.db, { name: 'b' });
 });
 afterAll(() => api.close());
