@@ -94,7 +94,9 @@ describe.each(protocols)('%s, of an instance that speaks it', (protocol, path, b
     expect(exec?.headers['x-stream']).toBeUndefined();
     const id = answered.headers.get('x-capstan-decision');
     const [, decision] = await readJson<Decision>(api.call(`/v1/decisions/${id}`));
-    expect(decision.candidates.map(({ verdict }) => verdict)).toEqual(['chosen', 'other_protocol']);
+    // After a failure of the first, the other is tried before it, and may refuse a field.
+    const refused = expect.toBeOneOf(['other_protocol', 'input_invalid']);
+    expect(decision.candidates.map(({ verdict }) => verdict)).toEqual(['chosen', refused]);
     expect(decision.reserved_usd).toBeCloseTo(Number(exec?.input.most_input_tokens) * 0.0001);
   });
 

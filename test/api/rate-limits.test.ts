@@ -7,6 +7,7 @@ import { generateKey } from '../../src/use-cases/access/key-text.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { isLong } from '../support/long.ts';
+import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -25,6 +26,14 @@ async function askAtOnce(count: number, ask: () => Promise<Response>): Promise<M
   const counts = new Map<number, number>();
   for (const { status } of answers) counts.set(status, (counts.get(status) ?? 0) + 1);
   return counts;
+}
+
+/** Asks so often at once until some are refused: on a machine that stands still meanwhile, a bucket fills again. */
+function askTooOften(count: number, ask: () => Promise<Response>): Promise<Map<number, number>> {
+  return waitFor('a refusal', async () => {
+    const counts = await askAtOnce(count, ask);
+    return counts.has(429) ? counts : undefined;
+  });
 }
 
 describe('a key', () => {
@@ -49,9 +58,9 @@ describe('a key', () => {
     ['capability:register', 'POST', '/v1/capabilities/concat/heartbeat', 20],
   ] as const)('has a rate of its own for %s', async (scope, method, path, burst) => {
     const headers = { authorization: `Bearer ${await api.createKey({ scopes: [scope, 'pipeline:read'] })}` };
-    const counts = await askAtOnce(burst + 5, () => api.call(path, { method, headers, body: {} }));
-    expect(counts.get(429)).toBeGreaterThanOrEqual(3);
-    expect(counts.get(422)).toBeGreaterThanOrEqual(burst);
+    const ask = () => api.call(path, { method, headers, body: {} });
+    expect(await askAtOnce(burst, ask)).toEqual(new Map([[422, burst]]));
+    await askTooOften(5, ask);
     expect((await api.call('/v1/pipelines', { headers })).status).toBe(200);
   });
 });
@@ -139,7 +148,7 @@ describe('a key with rates of its own', () => {
   });
 
   test('may call models until they report more tokens than it has in a minute, and read then', async () => {
-    const echoed = { text: 'Hi', usage: { input_tokens: 700, output_tokens: 400 } };
+    const echoed = { text: 'Hi', usage: { input_tokens: 7_000, output_tokens: 400 } };
     await registerInstance(api, { name: 'model.echo' });
     const headers = await aKeyWith({ tokens_per_minute: 1_000 });
     const call = () => execOn(api, 'model.echo', { body: { input: echoed }, headers });
@@ -168,8 +177,12 @@ test('deliveries to a hook count as starts of its key, and wrong signatures as w
       body: {},
       headers: { authorization: `Bearer ${secret}` },
     });
-  const starts = await askAtOnce(15, () => deliver(hook.secret));
-  expect([starts.get(202), starts.get(429)]).toEqual([expect.any(Number), expect.any(Number)]);
-  expect(starts.get(202)).toBeGreaterThanOrEqual(10);
-  expect(await askAtOnce(15, () => deliver('another-secret'))).toEqual(new Map([[429, 15]])); // as above
+  expect(await askAtOnce(10, () => deliver(hook.secret))).toEqual(new Map([[202, 10]]));
+  await askTooOften(5, () => deliver(hook.secret));
+  await askTooOften(15, () => deliver('another-secret'));
+  const refused = await deliver('another-secret');
+  expect([refused.status, await refused.text()]).toEqual([
+    429,
+    expect.stringContaining('too many wrong keys'),
+  ]);
 });

@@ -83,7 +83,8 @@ describe.each([
       200,
       expect.stringContaining('event-stream'),
     ]);
-    expect(await until((text) => text.split(beat).length > 3)).toBe(beat.repeat(3));
+    const beats = await until((text) => text.split(beat).length > 3);
+    expect(beats.replaceAll(beat, '')).toBe(''); // on a busy machine a chunk has more than one
     await say({ delta: { content: 'Hel' } });
     const begun = await until((text) => text.includes('Hel') && text.endsWith(beat));
     end({ ok: true, output: { text: 'Hello' } });
@@ -157,10 +158,12 @@ describe('the limit of silence', () => {
   });
 
   test('cuts a stream that has begun, with an event', async () => {
-    const { say } = held(model);
-    const asking = reading(...message, { 'x-capstan-idle-timeout': '2' });
-    await say({ delta: { content: 'Hel' } });
-    expect(await (await asking).rest()).toMatch(/Hel[\s\S]*event: error[\s\S]*was silent for 2\.0 s/);
+    model.handle = (_, answering) => {
+      answering.writeHead(200, { 'content-type': 'application/x-ndjson' });
+      answering.write(`${JSON.stringify({ delta: { content: 'Hel' } })}\n`);
+    };
+    const { rest } = await reading(...message, { 'x-capstan-idle-timeout': '2' });
+    expect(await rest()).toMatch(/Hel[\s\S]*event: error[\s\S]*was silent for 2\.0 s/);
   });
 
   test.each(['0', '-1', 'x', '100000'])('of %s seconds is refused, and named', async (seconds) => {

@@ -58,6 +58,24 @@ async function endRun(project_id: string, state: 'succeeded' | 'failed' = 'succe
   return run;
 }
 
+/** An instance of the project that is down. @returns its endpoint */
+async function loseInstance(owner_project: string): Promise<string> {
+  const { endpoint } = await anInstance(api.db, { owner_project });
+  const down_since = api.db.raw("now() + '1 microsecond'");
+  await api.db('instance').where({ endpoint }).update({ state: 'down', reason: 'gone', down_since });
+  return endpoint;
+}
+
+/** Half of what the project may spend in a day. */
+async function spendHalf(project_id: string, headers: Record<string, string>): Promise<void> {
+  const body = { scope: 'project', daily_limit_usd: 2 };
+  expect((await api.call('/v1/budgets', { method: 'PUT', body, headers })).status).toBe(200);
+  const instance = await anInstance(api.db, { cost_type: 'per_call', rate_usd: 1 });
+  const claim = aClaim(await aRun(api.db, { project_id }), instance, { reserved_nano: 1_000_000_000n });
+  await claimAttempt(api.db, claim);
+  await settleAttempt(api.db, anEnd(claim, { settled_nano: 1_000_000_000n }));
+}
+
 /** Whether a receiver that knows the secret believes it. */
 function isSigned({ headers, body }: Received, secret: string): boolean {
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
@@ -84,16 +102,8 @@ describe('times', () => {
     const run = await endRun(projectId);
     const review = { review_id: newId('review'), project_id: projectId, kind: 'ops', reason: 'look' };
     await insertReview(api.db, { ...review, payload: {}, due_in_ms: 60_000 } as never);
-    const day = new Date().toISOString().slice(0, 10);
-    const sums = { limit_nano: 2_000_000_000, spent_nano: 1_000_000_000 };
-    const reached = { scope: `project:${projectId}`, window_start: day, ...sums };
-    await api.db('budget').insert({ ...reached, reached_50_at: new Date() });
-    const down = { state: 'down', reason: 'gone', owner_project: projectId } as const;
-    const { instance_id } = await anInstance(api.db, { ...down, down_since: new Date() });
-    await api
-      .db('instance')
-      .where({ instance_id })
-      .update({ down_since: api.db.raw("now() + '1 microsecond'") });
+    await spendHalf(projectId, headers);
+    await loseInstance(projectId);
     await api.call(`/v1/webhooks/${webhook_id}/test`, { method: 'POST', headers });
     await waitFor(
       'every kind of event',
@@ -143,7 +153,7 @@ describe('an event', () => {
     const parent_step = { parent_run_id: run.run_id, parent_step_id: 'a', parent_item: 0 };
     const child = await aRun(api.db, { project_id, ...parent_step });
     const instance = await anInstance(api.db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 9 });
-    for (const { run_id } of [run, child]) {
+    for (const { run_id } of [child, run]) {
       const claim = aClaim({ run_id, project_id }, instance, { reserved_nano: 900_000_000n });
       await claimAttempt(api.db, claim);
       await settleAttempt(api.db, anEnd(claim, { settled_nano: 25_000_000n }));
@@ -164,19 +174,16 @@ describe('an event', () => {
     await endRun(projectId);
     const review = { review_id: newId('review'), project_id: projectId, kind: 'ops', reason: 'look' };
     await insertReview(api.db, { ...review, payload: {}, due_in_ms: 60_000 } as never);
-    const day = new Date().toISOString().slice(0, 10);
-    const scope = `project:${projectId}`;
-    const sums = { limit_nano: 2_000_000_000, spent_nano: 1_000_000_000 };
-    await api.db('budget').insert({ scope, window_start: day, ...sums, reached_50_at: new Date() });
-    const down = { state: 'down', reason: 'gone', down_since: new Date(), owner_project: projectId } as const;
-    const instance = await anInstance(api.db, down);
+    const day = expect.stringMatching(/^\d{4}-\d\d-\d\d$/);
+    await spendHalf(projectId, headers);
+    const endpoint = await loseInstance(projectId);
     await waitFor('three things to be told', () => own().length >= 3);
     const told = own()
       .map(({ body }) => JSON.parse(body))
       .sort((a, b) => (a.type < b.type ? -1 : 1));
     expect(told).toMatchObject([
       { type: 'budget.reached', data: { day, percent: 50, limit_usd: 2, spent_usd: 1 } },
-      { type: 'instance.down', data: { endpoint: instance.endpoint, reason: 'gone' } },
+      { type: 'instance.down', data: { endpoint, reason: 'gone' } },
       { type: 'review.opened', data: { review_id: review.review_id, kind: 'ops', reason: 'look' } },
     ]);
   });

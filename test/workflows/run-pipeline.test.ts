@@ -123,12 +123,17 @@ test('a step of any name is shown, however long it is', async () => {
 
 describe('a wait', () => {
   test('ends by its time, whichever was first to wait', async () => {
+    let wake = async (): Promise<void> => undefined;
     const run = await runs.start(given(aPlan(['slow', 'fast', 'end slow fast'])), {
-      execute: ({ step_id, resumed }) => {
-        if (resumed !== undefined || step_id === 'end') return succeeded;
-        return waitsFor('time', step_id === 'slow' ? 900 : 200);
+      execute: async ({ step_id, resumed }) => {
+        if (resumed === undefined && step_id !== 'end') {
+          return waitsFor('time', step_id === 'slow' ? 3_600_000 : 200);
+        }
+        if (step_id === 'fast') await wake();
+        return succeeded;
       },
     });
+    wake = () => run.handle.signal('woken', { step_id: 'slow', item: 0 });
     expect(await run.ended()).toBe('succeeded');
     expect(idsOf(run.recorded.calls.slice(2))).toEqual(['fast', 'slow', 'end']);
   });
