@@ -4,8 +4,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createCapabilityProbe } from '../../src/clients/capability-probe.ts';
 import { aGuard } from '../support/address-policy.ts';
 
-const deadlineMs = 1_000;
-const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs });
+const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs: 60_000 });
 afterAll(() => probe.close());
 
 const closers: (() => void)[] = [];
@@ -100,10 +99,12 @@ describe('readHealth', () => {
       const timer = setInterval(() => response.write(' '), 100);
       response.once('close', () => clearInterval(timer));
     });
-    expect(await probe.readHealth(url)).toEqual({
+    const impatient = createCapabilityProbe({ guard: aGuard(), deadlineMs: 500 });
+    closers.push(() => void impatient.close());
+    expect(await impatient.readHealth(url)).toEqual({
       kind: 'timeout',
       connected: true,
-      detail: 'no complete answer within 1 s',
+      detail: 'no complete answer within 0.5 s',
     });
   });
 

@@ -95,7 +95,7 @@ describe('silence', () => {
     const [answering, ...mute] = fleet.map(({ instance }) => instance);
     for (const instance of mute) instance.answer('/health', () => undefined);
     for (const { instance } of fleet) await bench.age(instance.url, 80);
-    expect(await bench.registry.probeDue()).toBe(6);
+    expect(await bench.impatient(3_000).probeDue()).toBe(6);
     expect(await stateOf(answering as FakeInstance)).toBe('up');
     for (const instance of mute) {
       expect(await bench.read(instance.url)).toMatchObject({ state: 'suspect', failed_probes: 0 });

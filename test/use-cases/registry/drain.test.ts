@@ -214,7 +214,7 @@ describe('a warm-up', () => {
         .db('instance')
         .where({ instance_id })
         .update({ next_probe_at: new Date(0) });
-      await bench.registry.probeDue();
+      await bench.impatient(100).probeDue();
     }
     expect((await shown(instance))?.state).toBe('warming');
     await bench.db('instance').where({ instance_id }).update({ warm_due_at: null });

@@ -4,11 +4,11 @@ import type { CapabilitySpec } from '@capstan/core/contracts/capability';
 import { createSchemaVetter } from '@capstan/core/schemas/schema-vetter';
 import { pino } from 'pino';
 import { createCapabilityClient } from '../../../src/clients/capability-http.ts';
-import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
+import { type CapabilityProbe, createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
 import { ConfigSchema } from '../../../src/config.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { type InstanceRow, instanceColumns } from '../../../src/db/instance/instance.ts';
-import { createProbing } from '../../../src/parts/fleet/probes-in-flight.ts';
+import { createProbing, type Probing } from '../../../src/parts/fleet/probes-in-flight.ts';
 import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
 import type { RegistryCtx } from '../../../src/use-cases/registry/registration.ts';
 import type { WarmUpCtx } from '../../../src/use-cases/registry/warm-up.ts';
@@ -27,6 +27,8 @@ export interface RegistryBench {
   readonly db: Db;
   readonly registry: TestRegistry;
   readonly ctx: RegistryCtx & WarmUpCtx;
+  /** Its registry, which waits for answers to probes no longer than this. Else it waits for long: machines are slow. */
+  impatient(deadlineMs: number): TestRegistry;
   start(spec?: CapabilitySpec): Promise<FakeInstance>;
   read(endpoint: string): Promise<InstanceRow>;
   /** Lets the times of the instance lie in the past, its next probe too. @param endpoint or a pattern of LIKE */
@@ -47,7 +49,12 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
     project,
     otherProject,
   ]);
-  const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs: 1_500 });
+  const probes: CapabilityProbe[] = [];
+  const aProbing = (deadlineMs: number): Probing => {
+    const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs });
+    probes.push(probe);
+    return createProbing(probe);
+  };
   const vetter = createSchemaVetter();
   const client = createCapabilityClient({
     guard: aGuard(),
@@ -59,7 +66,7 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
     validator: createSchemaValidator({ db }),
     config: ConfigSchema.parse({ DATABASE_URL: database.url, INSTANCES_PER_PROJECT: perProject }),
     db,
-    probing: createProbing(probe),
+    probing: aProbing(60_000),
     logger: silentLogger,
     policy: aPolicy(),
     vetter,
@@ -76,6 +83,7 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
     db,
     registry,
     ctx,
+    impatient: (deadlineMs) => registryOf({ ...ctx, probing: aProbing(deadlineMs) }),
     read,
     start: async (spec) => {
       const instance = await startFakeInstance(spec);
@@ -109,7 +117,7 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
     },
     close: async () => {
       await registry.close();
-      await probe.close();
+      for (const probe of probes) await probe.close();
       await client.close();
       await vetter.close();
       for (const instance of instances) await instance.die().catch(() => undefined);
