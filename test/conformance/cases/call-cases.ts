@@ -324,10 +324,15 @@ export const callCases: readonly ConformanceCase[] = [
   happy(
     'step.queue_timeout',
     'a call that gets a free slot in time is made, and its wait counts against no other timeout',
-    step({ for_each: { items: [1, 2, 3, 4] }, queue_timeout: '1h', total_timeout: '5s', timeout: '4s' }),
+    step({
+      for_each: { items: [1, 2, 3, 4, 5, 6, 7, 8] },
+      queue_timeout: '1h',
+      total_timeout: '6s',
+      timeout: '5s',
+    }),
     {
-      script: { capabilities: { x: { max_concurrency: 1, replies: [{ delay: '2s' }] } } },
-      expected: { ...succeeded, calls: { x: 4 } },
+      script: { capabilities: { x: { max_concurrency: 1, replies: [{ delay: '1s' }] } } },
+      expected: { ...succeeded, calls: { x: 8 } },
     },
   ),
   unhappy(
