@@ -188,9 +188,9 @@ it('the age of the oldest call that holds a slot is known, of instances with key
   const [keyed, plain] = [await anInstance({ resident: ['a'] }), await anInstance()];
   for (const [{ instance_id }, age, later] of [
     [keyed, '1 hour', { slot: 'freed' }],
-    [keyed, '20 seconds', { slot: 'held' }],
-    [keyed, '5 seconds', null],
-    [plain, '9 seconds', null],
+    [keyed, '20 minutes', { slot: 'held' }],
+    [keyed, '5 minutes', null],
+    [plain, '9 minutes', null],
   ] as const) {
     await db.raw(
       `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
@@ -204,7 +204,7 @@ it('the age of the oldest call that holds a slot is known, of instances with key
   await fleet.refresh();
   const ageOf = ({ name }: { readonly name: string }): number | null => {
     const since = seenBy(fleet, name)?.busy_since_ms ?? null;
-    return since === null ? null : Math.round((fleet.nowMs() - since) / 5_000) * 5;
+    return since === null ? null : Math.round((fleet.nowMs() - since) / 60_000);
   };
   expect([ageOf(keyed), ageOf(plain)]).toEqual([20, null]);
 });

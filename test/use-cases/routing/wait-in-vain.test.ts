@@ -25,7 +25,7 @@ test('steps that wait while an instance appears and leaves keep their place in l
   const over: StepEnd[] = [];
   for (const end of ends) void end.then((how) => over.push(how));
   await turn('up');
-  await waitFor('all but one to wait', () => over.length === 3);
+  await waitFor('all but one to wait', () => over.length === 3 && only.execs.length > 0);
   free();
   expect(over.map((end) => end.kind === 'waiting' && end.awaiting)).toEqual(['slot', 'slot', 'slot']);
   const reasons = await db('event').where({ type: 'step.waiting' }).select('data');

@@ -167,7 +167,7 @@ test('a slot that is freed takes the next call, a held one does not', async () =
 });
 
 test('after the deadline it has timed out, and a late answer settles what it cost', async () => {
-  const run = await aRunOf('later.reported', { timeout: '1s', retry: { max: 0 } });
+  const run = await aRunOf('later.reported', { timeout: '1m', retry: { max: 0 } });
   await beginStep(run);
   await db('attempt')
     .where({ run_id: run.run_id })

@@ -279,8 +279,8 @@ it.concurrent('N5: what a call refuses is judged as when it is called, not by ho
   expect(refusals).toEqual(runs.map(() => ({ awaits: full?.instance_id, refuses: [hosted?.instance_id] })));
 });
 
-it.concurrent('a call does not wait behind one in its process that wants another slot', async () => {
-  const name = 'other-slot';
+/** @returns whether a call came past another one, which still waited in its process; each waits there for two seconds */
+async function passesAnother(name: string): Promise<boolean> {
   const special = await world.register({ name, max_concurrency: 1, tags: ['special'] });
   const open: (() => void)[] = [];
   special.handle = (exec, response) => void open.push(() => echo(exec, response));
@@ -289,17 +289,26 @@ it.concurrent('a call does not wait behind one in its process that wants another
   await waitFor('the call to arrive', () => open.length === 1);
   const { answer, open: arrived } = await aFullInstance(name, { tags: [] });
   const worker = world.newWorker();
-  const waiting = worker.execute(picky as never, 'a');
+  const left: string[] = [];
+  const executeIn = (run: unknown, who: string) =>
+    worker.execute(run as never, 'a').finally(() => left.push(who));
+  const waiting = executeIn(picky, 'the other');
   const [run] = await runsOf(name, 1);
-  const ended = worker.execute(run as never, 'a');
+  const ended = executeIn(run, 'the call');
   await answer();
-  const next = waitFor('the next call', () => arrived.length === 1);
-  expect(await Promise.race([waiting.then(() => 'the other'), next.then(() => 'the next call')])).toBe(
-    'the next call',
-  );
+  await waitFor('the next call', () => arrived.length === 1 || left.includes('the call'));
+  const hasPassed = left.length === 0;
   await answer();
-  expect(await ended).toMatchObject({ kind: 'succeeded' });
   special.handle = echo;
   for (const reply of open.splice(0)) reply();
-  expect(await Promise.all([held, waiting])).toMatchObject([{ kind: 'succeeded' }, { kind: 'succeeded' }]);
+  const ends = await Promise.all([held, waiting, ended]);
+  return hasPassed && ends.every(({ kind }) => kind === 'succeeded');
+}
+
+it.concurrent('a call does not wait behind one in its process that wants another slot', async () => {
+  let tries = 0; // a slow machine may take longer than the two seconds
+  await waitFor('a call that passes another', () => {
+    tries += 1;
+    return passesAnother(`other-slot-${tries}`);
+  });
 });

@@ -63,7 +63,7 @@ test('waits for budget, pays what it has used, and is made again after a raise',
   const worker = world.newWorker();
   const first = await worker.execute(run, 'a');
   expect(first).toMatchObject({ kind: 'retry', error: { code: 'budget_reserved' } });
-  expect(writers.size).toBe(0);
+  await waitFor('the call to be stopped', () => writers.size === 0);
   expect(await paidFor(run)).toEqual([[true, 'estimated', true]]);
   expect(await worker.execute(run, { step_id: 'a', round: 2 })).toMatchObject({
     kind: 'waiting',

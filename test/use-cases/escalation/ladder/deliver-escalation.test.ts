@@ -123,8 +123,11 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
   await anEscalation((await aRun(db)).run_id);
   await deliverSoon(ctx, ladderStarts, { escalation_id: id });
   isUnavailable = false;
+  const createdAt = (age: string) =>
+    db.raw(`update escalation set created_at = clock_timestamp() - ?::interval`, [age]);
+  await createdAt('-1 hour'); // young, however slow the machine is
   expect(await deliverOverdue()).toBe(0);
-  await db.raw(`update escalation set created_at = created_at - interval '4 seconds'`);
+  await createdAt('4 seconds');
   expect(await deliverOverdue()).toBe(1);
   expect(await deliverOverdue()).toBe(0);
   expect(started).toEqual([
