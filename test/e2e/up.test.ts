@@ -157,6 +157,7 @@ test('registers wraps, programs and modules; a killed one comes back at its addr
 });
 
 test('the process of the wraps is killed in mid-run: the run waits for it and succeeds', async () => {
+  const before = await all((name) => registered(name));
   const [gate, waits] = [join(folder, 'up.first.gate'), join(folder, 'up.first.waits')];
   await writeFile(gate, '');
   const { run_id: runId } = await capstan.submit([{ id: 'work', capability: 'up.first', input: {} }]);
@@ -164,6 +165,7 @@ test('the process of the wraps is killed in mid-run: the run waits for it and su
   process.kill(Number(serving), 'SIGKILL');
   await rm(gate);
   expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
+  for (const name of ['up.first', 'up.second'] as const) await registered(name, before[name]);
 });
 
 test('applies a changed file at SIGHUP, and leaves the others alone', async () => {
