@@ -94,16 +94,16 @@ describe('a run', () => {
     expect(await stream.next('run', (frame) => isIt(frame) && frame.state === 'succeeded')).toBeDefined();
   });
 
-  test('is streamed at most once in 250 ms, whatever happens to it', async () => {
+  // How often there is a round: stream-feed.test.ts.
+  test('is streamed at most once in a round, whatever happens to it', async () => {
     const stream = await open('topics=runs');
     const run = await aRun(api.db, { project_id: api.projectId });
     for (const step of ['a', 'b', 'c']) await (await work(run, step)).settle();
     await stream.next('run', ({ run_id, steps }) => run_id === run.run_id && steps.succeeded === 3);
-    const times = stream.frames
+    const rounds = stream.frames
       .filter(({ data }) => (data as RunFrame).run_id === run.run_id)
-      .map(({ at }) => at);
-    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
-    expect(Math.min(...gaps, Infinity)).toBeGreaterThan(200);
+      .map(({ id }) => id);
+    expect(new Set(rounds).size).toBe(rounds.length);
   });
 
   test('is streamed when only its child runs change, at any depth', async () => {

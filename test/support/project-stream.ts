@@ -15,7 +15,6 @@ export interface SeenFrame {
   readonly kind: Kind;
   readonly data: unknown;
   readonly id: string | undefined;
-  readonly at: number;
 }
 
 export interface ProjectStream {
@@ -51,7 +50,7 @@ export async function openStream(
   };
   const read = async (): Promise<void> => {
     for await (const { event, data, id } of readServerSentEvents(chunks(), begin))
-      frames.push({ kind: event as Kind, data: JSON.parse(data), id, at: performance.now() });
+      frames.push({ kind: event as Kind, data: JSON.parse(data), id });
   };
   read()
     .catch(() => undefined)
