@@ -106,12 +106,15 @@ it('reports that a schedule was paused in Temporal, and resumes it for a newer s
 
 const dayMs = 86_400_000;
 
-/** The middle of each day within the planned ones on which the zone changes its clock. */
+/**
+ * The middle of each day within the planned ones on which the zone changes its clock. A plan begins with the day before:
+ * a day of change has two whole days before it only from the day after tomorrow on.
+ */
 function daysOfChange(timeZone: string): readonly number[] {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' });
   const offsetAt = (ms: number) => Date.parse(`${format.format(ms).replace(' ', 'T')}Z`) - ms;
   const noon = Math.floor(Date.now() / dayMs) * dayMs + dayMs / 2;
-  const days = Array.from({ length: 380 }, (_, day) => noon + day * dayMs);
+  const days = Array.from({ length: 380 }, (_, day) => noon + (day + 2) * dayMs);
   return days.filter((at) => offsetAt(at) !== offsetAt(at - dayMs));
 }
 

@@ -158,7 +158,7 @@ export const orderCases: readonly ConformanceCase[] = [
       ],
     },
     {
-      script: { capabilities: { ...script.capabilities, slow: { replies: [{ delay: '1s' }] } } },
+      script: { capabilities: { ...script.capabilities, slow: { replies: [{ delay: '3s' }] } } },
       expected: {
         outcome: 'failed',
         error: 'step_failed',
