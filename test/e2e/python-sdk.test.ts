@@ -143,7 +143,7 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
     const access = { CAPSTAN_URL: capstan.url, CAPSTAN_API_KEY: capstan.key };
     expect(JSON.parse(await runPython([driver, 'python.count'], access))).toEqual({
       plan: { min: 0.25, expected: 0.25, worst: expect.any(Number) },
-      events: expect.arrayContaining(['run.started', 'step.progress', 'step.log', 'run.succeeded']),
+      events: expect.arrayContaining(['run.started', 'step.log', 'run.succeeded']), // an answer may overtake progress
       run: ['succeeded', 0.25, 4],
       file: 'THE SEA THE SUN',
       call: 4,

@@ -126,8 +126,8 @@ export async function openTab(browser: Browser, { width = 1280 }: Look = {}): Pr
   return { page, context };
 }
 
-/** A server that is busy refuses costs after some seconds, and the page asks again: any test may see that. */
-const busy = /status of 503 .*\/v1\/costs\?/;
+/** A busy server refuses sums after some seconds, and the page asks again: any test may see that. */
+const busy = /status of 503 .*\/v1\/(costs|calls\/(health|summary)|runs\/(health|summary|count))\?/;
 
 /** @param expected faults of the server that the test asks for */
 export function lookThrough({ page, context }: Tab, url: string, expected: RegExp | null): OpenPage {
