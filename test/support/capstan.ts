@@ -170,8 +170,8 @@ export function createClient(findUrl: () => string, key: string, projectId?: str
       waitFor(
         `run ${runId} to end`,
         async () => {
-          const { body } = await request<Run>('GET', `/v1/runs/${runId}`);
-          return body.finished_at === null ? undefined : body;
+          const { status, body } = await request<Run>('GET', `/v1/runs/${runId}`);
+          return status === 503 || body.finished_at === null ? undefined : body; // 503: the server is busy
         },
         timeoutMs,
       ).catch(async (error: Error) => {
@@ -179,8 +179,8 @@ export function createClient(findUrl: () => string, key: string, projectId?: str
       }),
     logOf: (runId) =>
       waitFor(`the end of run ${runId} in its log`, async () => {
-        const { body } = await request<EventPage>('GET', `/v1/runs/${runId}/events?limit=200`);
-        return body.items.some(({ type }) => terminalEvents.has(type)) ? body.items : undefined;
+        const { body } = await request<Partial<EventPage>>('GET', `/v1/runs/${runId}/events?limit=200`);
+        return body.items?.some(({ type }) => terminalEvents.has(type)) === true ? body.items : undefined;
       }),
   };
 }
