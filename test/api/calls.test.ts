@@ -33,7 +33,7 @@ function perCall(rate_usd: number) {
 const fails: Handler = (_, response) => answer(response, 500, { error: 'broken' });
 const hangs: Handler = () => undefined;
 
-/** Its calls are answered when the test says so. */
+/** Its calls are answered when the test asks for it. */
 function holds(instance: Instance): () => void {
   let reply = (): void => undefined;
   instance.handle = (_, response) => {

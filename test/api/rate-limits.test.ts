@@ -28,7 +28,7 @@ async function askAtOnce(count: number, ask: () => Promise<Response>): Promise<M
   return counts;
 }
 
-/** Asks so often at once until some are refused: on a machine that stands still meanwhile, a bucket fills again. */
+/** Asks so often at once until some are refused: on a machine that is still meanwhile, a bucket fills again. */
 function askTooOften(count: number, ask: () => Promise<Response>): Promise<Map<number, number>> {
   return waitFor('a refusal', async () => {
     const counts = await askAtOnce(count, ask);
