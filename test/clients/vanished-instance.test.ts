@@ -74,9 +74,12 @@ const answered = { kind: 'answered', body: { ok: true } };
 const lost = { kind: 'lost', message: 'three connects to the instance were not answered' };
 
 /** Milliseconds until the client of a connection asks by keepalive, given the server's end. */
-function timerOf({ remotePort = 0 }: Socket): number | undefined {
-  const port = remotePort.toString(16).toUpperCase().padStart(4, '0');
-  const line = new RegExp(`^ *\\d+: 0100007F:${port} \\S+ 01 \\S+ 02:(\\S+)`, 'm');
+function timerOf({ remotePort = 0, localPort = 0 }: Socket): number | undefined {
+  // Connections to other servers may have the same port of the client.
+  const [client, server] = [remotePort, localPort].map((port) =>
+    port.toString(16).toUpperCase().padStart(4, '0'),
+  );
+  const line = new RegExp(`^ *\\d+: 0100007F:${client} 0100007F:${server} 01 \\S+ 02:(\\S+)`, 'm');
   const [, hex] = line.exec(readFileSync('/proc/net/tcp', 'utf8')) ?? [];
   return hex === undefined ? undefined : Number.parseInt(hex, 16) * 10; // it counts in 10 ms
 }

@@ -14,7 +14,8 @@ export interface SchemaFormProps {
 
 /** A value by the fields of its schema, or as JSON; each error is shown at its field. */
 export function SchemaForm({ label, schema, value, verdict, onChange }: SchemaFormProps): ReactElement {
-  const [isText, setText] = useState(schema.properties === undefined && schema.type === undefined);
+  const [chosen, setText] = useState<boolean | null>(null);
+  const isText = chosen ?? (schema.properties === undefined && schema.type === undefined);
   return (
     <section aria-label={label} className="flex flex-col gap-2">
       <div className="flex items-center justify-between">

@@ -269,7 +269,16 @@ test('the form of a union names its kinds, keeps the chosen one, and each field 
   const instance = await startInstance(capstan, { name: 'talks', input });
   const opened = await visitors.visit();
   const { page } = opened;
+  const spoken = { messages: [{ role: 'user', content: 'Hello' }] };
+  const detail = /\/v1\/capabilities\/talks$/;
+  await page.route(detail, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...((await answer.json()) as object), specs: [] } });
+  });
   await opened.go('/capabilities/talks?tab=try');
+  await page.getByRole('textbox', { name: 'Input as JSON' }).waitFor(); // its spec is unknown yet
+  await page.unroute(detail);
+  await capstan.request('POST', '/v1/capabilities/talks/exec', { input: spoken }); // changes the instance
   const kind = page.getByLabel('Kind of messages 1');
   await kind.locator('option', { hasText: 'user' }).waitFor({ state: 'attached' });
   expect(await kind.locator('option').allInnerTexts()).toEqual(['system', 'user']);

@@ -37,7 +37,8 @@ function TryForm({
   given,
 }: Omit<TryCallProps, 'from'> & { readonly given: Json | undefined }): ReactElement {
   const schema = spec?.input ?? {};
-  const [input, setInput] = useState<Json>(() => given ?? createValue(schema, schema));
+  const [written, setInput] = useState<Json>();
+  const input = written ?? given ?? createValue(schema, schema);
   const call = useMutation({ mutationFn: () => callCapability(name, { input }) });
   const check = useMutation({ mutationFn: (given: Json) => checkInput(name, given) });
   const verdict =

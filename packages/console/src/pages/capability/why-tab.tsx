@@ -19,7 +19,8 @@ export function WhyTab({
   readonly spec: CapabilitySpec | undefined;
 }): ReactElement {
   const schema = spec?.input ?? {};
-  const [input, setInput] = useState<Json>(() => createValue(schema, schema));
+  const [written, setInput] = useState<Json>();
+  const input = written ?? createValue(schema, schema);
   const [priority, setPriority] = useState<Priority>('standard');
   const asked = useDeferredValue(JSON.stringify(input));
   const query = useQuery({
