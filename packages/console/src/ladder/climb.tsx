@@ -18,7 +18,9 @@ const tones: Readonly<Record<ClimbStep['kind'], Tone>> = {
 
 /** Levels from the bottom up to a person, time to the right; each move with its error, its words or its changes. */
 export function Climb({ steps }: { readonly steps: readonly ClimbStep[] }): ReactElement {
-  const [shown, setShown] = useState(steps.length);
+  const [chosen, setShown] = useState<number | null>(null); // null: the last one, also when another follows
+  const shown = chosen ?? steps.length;
+  const next = shown + 1 < steps.length ? shown + 1 : null;
   const visible = steps.slice(0, shown);
   return (
     <div className="flex flex-col gap-3">
@@ -27,7 +29,7 @@ export function Climb({ steps }: { readonly steps: readonly ClimbStep[] }): Reac
         <Button look="bare" onClick={() => setShown(Math.max(1, shown - 1))} disabled={shown <= 1}>
           Back
         </Button>
-        <Button look="bare" icon="play" onClick={() => setShown(shown >= steps.length ? 1 : shown + 1)}>
+        <Button look="bare" icon="play" onClick={() => setShown(shown >= steps.length ? 1 : next)}>
           {shown >= steps.length ? 'From the start' : 'Next move'}
         </Button>
         <span className="figure text-xs text-muted">

@@ -13,8 +13,12 @@ import { askQuestion, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
 
-test('a person corrects an input with the keyboard, and the run continues', async () => {
+test('a person corrects an input with the keyboard, and the run continues: an open ladder shows it', async () => {
   const { capstan, waiting, correction } = visitors.studio;
+  const watcher = await visitors.visit();
+  await watcher.go(`/runs/${waiting}?step=sound&tab=ladder`);
+  const moves = watcher.page.getByText(/^\d+ of \d+$/);
+  const [before] = (await moves.innerText()).split(' of ').map(Number);
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/reviews/${correction}`);
@@ -25,8 +29,13 @@ test('a person corrects an input with the keyboard, and the run continues', asyn
   await page.locator('button:enabled', { hasText: 'Submit' }).focus();
   await page.keyboard.press('Enter');
   expect((await capstan.ended(waiting)).state).toBe('succeeded');
-  opened.expectQuiet();
-  await opened.close();
+  await expect.poll(() => moves.innerText()).not.toBe(`${before} of ${before}`);
+  const [shown, all] = (await moves.innerText()).split(' of ').map(Number);
+  expect(shown).toBe(all);
+  for (const each of [opened, watcher]) {
+    each.expectQuiet();
+    await each.close();
+  }
 });
 
 test.runIf(isLong)(
