@@ -92,7 +92,10 @@ describe('a rerun', () => {
     expect(run.steps.map(({ state }) => state)).toEqual(shown.steps.map(({ state }) => state));
     const [, item] = await readJson(api.call(`/v1/runs/${run.run_id}/steps/each?item=1`));
     expect(item).toMatchObject({ id: 'each', item: 1, state: 'reused', output: 'one' });
-    const events: RunEvent[] = await api.db('event').where({ run_id: run.run_id, type: 'step.reused' });
+    const events: RunEvent[] = await api
+      .db('event')
+      .where({ run_id: run.run_id, type: 'step.reused' })
+      .orderBy('id');
     expect(events.map(({ step_id, data }) => [step_id, data])).toEqual([
       ['cut', { reused_from: old.run_id }],
       ['each', { reused_from: old.run_id }],
