@@ -4,7 +4,7 @@ import type { DecisionDetail, ExecAnswer } from '@capstan/core/contracts/decisio
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { purgeCachedAnswers } from '../../src/db/attempt/cached-answer.ts';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, type Instance } from '../support/fleet.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
@@ -21,7 +21,7 @@ const paid = { cost_model: { type: 'per_call', rate_usd: 0.25 } };
 
 beforeAll(async () => {
   [api, provider] = await Promise.all([
-    startTestApi({ MAINTENANCE_MS: 60_000 }), // it would delete old answers before the test does
+    startTestApi(noMaintenance), // it would delete old answers before the test does
     startModelServer(),
   ]);
   models = createServedModels(api, provider);

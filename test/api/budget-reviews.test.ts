@@ -2,14 +2,14 @@ import type { ScopedBudget } from '@capstan/core/contracts/money';
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance, aRun } from '../support/factories.ts';
 import { isWoken, stateOf, waitForBudget } from '../support/waiting.ts';
 
 let api: TestApi;
 let runs: Run[];
 beforeAll(async () => {
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
+  api = await startTestApi(noMaintenance);
   await anInstance(api.db, { name: 'x' });
 });
 afterAll(() => api.close());

@@ -1,6 +1,6 @@
 /** What is asked of a server all of whose connections to the database are in use. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { countWaiting } from '../support/locks.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -9,7 +9,7 @@ const pool = 2;
 let api: TestApi;
 beforeAll(async () => {
   // No maintenance: it would take one of the connections.
-  api = await startTestApi({ DATABASE_POOL: pool, MAINTENANCE_MS: 60_000 });
+  api = await startTestApi({ DATABASE_POOL: pool, ...noMaintenance });
 });
 afterAll(() => api.close());
 

@@ -13,7 +13,7 @@ import type { Claim } from '../../src/db/attempt/attempt.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { newId } from '../../src/parts/ids.ts';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';
 import { sendRaw } from '../support/raw-request.ts';
@@ -23,7 +23,7 @@ let api: TestApi;
 let foreign: Record<string, string>;
 beforeAll(async () => {
   // No maintenance: it would delete old runs.
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
+  api = await startTestApi(noMaintenance);
   foreign = { authorization: `Bearer ${(await api.createProject('other')).apiKey}` };
 });
 afterAll(() => api.close());

@@ -4,12 +4,12 @@ import type { CostSeries, CostSummary, ScopedBudget } from '@capstan/core/contra
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leastId } from '../../src/db/partitions.ts';
 import { newId } from '../../src/parts/ids.ts';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   // No maintenance: it would delete old calls, and correct budgets that are written by hand.
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
+  api = await startTestApi(noMaintenance);
 });
 afterAll(() => api.close());
 

@@ -10,12 +10,12 @@ import type {
 import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { purgeReceived } from '../../src/db/webhook/hook.ts';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   // No maintenance: it would delete old deliveries before the test does.
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
+  api = await startTestApi(noMaintenance);
   await storePipeline('receive');
 });
 afterAll(() => api.close());

@@ -2,7 +2,7 @@ import type { Budget, CostSummary, LedgerEntry } from '@capstan/core/contracts/m
 import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { passMidnight } from '../support/budgets.ts';
 import {
   aClaim,
@@ -19,7 +19,7 @@ import { waitFor } from '../support/wait.ts';
 let api: TestApi;
 beforeAll(async () => {
   // No maintenance: it would correct budgets that are written by hand.
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
+  api = await startTestApi(noMaintenance);
 });
 afterAll(() => api.close());
 

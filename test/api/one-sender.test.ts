@@ -1,7 +1,7 @@
 /** What one key, or one address, sends at once leaves the server to the others. */
 import type { ClientRequest } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { countWaiting } from '../support/locks.ts';
 import { sendRaw } from '../support/raw-request.ts';
 import { waitFor } from '../support/wait.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
     BODY_LIMIT_BYTES: 65_536,
     DEFINITION_LIMIT_BYTES: 65_536,
     DATABASE_POOL: 2,
-    MAINTENANCE_MS: 60_000, // it would take a connection, and wait for the locked table
+    ...noMaintenance, // it would take a connection, and wait for the locked table
     DATABASE_HISTORY_POOL: 5,
   });
   other = { authorization: `Bearer ${(await api.createProject('other')).apiKey}` };

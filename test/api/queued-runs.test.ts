@@ -4,14 +4,14 @@ import type { Run, RunQueue, RunSummary } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { finishRun } from '../../src/db/run/run.ts';
 import { admitRuns } from '../../src/db/run/run-admission.ts';
-import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   // No maintenance: it would give waiting runs their turn, and mark starts again.
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 });
+  api = await startTestApi(noMaintenance);
   await anInstance(api.db, { name: 'x' });
 });
 afterAll(() => api.close());

@@ -3,14 +3,14 @@ import { hash } from 'node:crypto';
 import type { BrowserSession } from '@capstan/core/contracts/sign-in';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { purgeSessions } from '../../src/db/access/session.ts';
-import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { type CallOptions, noMaintenance, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   // No maintenance: it would delete old sessions before the test does.
-  api = await startTestApi({ MAINTENANCE_MS: 60_000 }, { keyTrustMs: 0 });
+  api = await startTestApi(noMaintenance, { keyTrustMs: 0 });
   await anInstance(api.db, { name: 'b' });
 });
 afterAll(() => api.close());

@@ -79,6 +79,9 @@ function createCall(url: string, apiKey: string) {
 /** The thread of a vetter takes longer to start than most tests: all servers of a test process share one. */
 const vetter = createSchemaVetter();
 
+/** Settings of a server without a round of maintenance: it would change rows that a test writes, or take a connection. */
+export const noMaintenance = { MAINTENANCE_MS: 60_000 };
+
 interface TestApiOptions {
   /** Maps the database's `host:port` to the API's route to it. The test itself connects directly. */
   readonly wayTo?: (host: string) => Promise<string>;
